@@ -6,7 +6,8 @@
 
 """The progress file: how a module that works for minutes tells its action plugin where it is.
 
-One JSON object, replaced atomically, readable only by its owner. Never put a secret in it.
+One JSON object, replaced atomically, readable only by its owner. Never put a secret in it. The writer's process id is
+added, so that the reader can tell work that is quiet from work that is gone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ProgressFile:
         temporary = f"{self._path}.{os.getpid()}"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as handle:
-            json.dump(state, handle)
+            json.dump({**state, "pid": os.getpid()}, handle)
         os.replace(temporary, self._path)
 
 

@@ -1,0 +1,238 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this plugin util is PRIVATE to the collection. It can have breaking changes at any time.
+
+"""Action plugin base for modules that work for minutes or hours.
+
+The module runs on the host under Ansible's own ``async_wrapper``, so that it lives on when the connection does not.
+The action asks for its progress file in short slices, and prints a line for the host when it has moved. What is lost
+with a connection is the view, never the work; work that is gone (the host rebooted, somebody killed it) is started
+again, which is safe because the modules built on this converge.
+
+The module's arguments lie on the host while it works, in Ansible's own payload (a folder of mode 0700, as for every
+``async`` task), so a secret among them is as safe as the remote temporary folder.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import time
+import typing as t
+
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+display = Display()
+
+#: seconds; async_wrapper wants a limit, the modules have their own
+JOB_LIMIT = 30 * 24 * 3600
+#: how often work that vanished from the host is started again
+RESTARTS = 3
+#: seconds without a connection before the action gives up (the job goes on)
+OFFLINE_LIMIT = 1800.0
+#: keys that belong to async_status, not to the module
+JOB_KEYS = ("ansible_job_id", "finished", "results_file", "started", "stderr", "stderr_lines", "stdout", "stdout_lines")
+
+
+class Slice(t.NamedTuple):
+    """What one look at the host found."""
+
+    finished: bool
+    progress: dict[str, t.Any]
+    #: the module's process is there; None when its id is not known yet
+    alive: bool | None
+
+
+class LineThrottle:
+    """Lets a changed line through at once when little was printed, less often the longer the work takes."""
+
+    def __init__(self, clock: t.Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._last: float | None = None
+        self._line = ""
+
+    def passes(self, line: str) -> bool:
+        now = self._clock()
+        # 5 s at first, a line a minute for work that takes hours
+        gap = min(60.0, max(5.0, (now - self._began) / 20))
+        if not line or line == self._line or (self._last is not None and now - self._last < gap):
+            return False
+        self._last, self._line = now, line
+        return True
+
+
+class DetachedAction(ActionBase):
+    """Runs :attr:`_MODULE` detached and shows its progress; a subclass says how a line reads."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    _MODULE = ""
+
+    def progress_line(self, state: dict[str, t.Any]) -> str:
+        """One line of plain text for a progress state, without the host's name; empty for nothing to say."""
+        raise NotImplementedError
+
+    def poll_seconds(self, args: t.Mapping[str, t.Any]) -> float:
+        """Seconds between two looks at the host."""
+        return 2.0
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        del tmp
+        task_vars = task_vars or {}
+        args = dict(self._task.args)
+        if self._task.check_mode or args.get("progress_file"):
+            return {**result, **self._execute_module(module_name=self._MODULE, module_args=args, task_vars=task_vars)}
+        return {**result, **self._run_detached(args, task_vars)}
+
+    # -- the job on the host ------------------------------------------------------------
+
+    def _run_detached(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        host = str(task_vars.get("inventory_hostname", "host"))
+        throttle = LineThrottle()
+        outcome: dict[str, t.Any] = {}
+        for attempt in range(1 + RESTARTS):
+            started, job, progress_path = self._start(args, task_vars)
+            if not job:
+                return started
+            finished = self._watch(host, job, progress_path, throttle, self.poll_seconds(args))
+            if finished:
+                outcome = self._collect(job, progress_path, task_vars)
+                break
+            self._say(
+                host, f"the work is gone from the host (rebooted or killed?), started again ({attempt + 1}/{RESTARTS})"
+            )
+        else:
+            outcome = {
+                "failed": True,
+                "msg": f"{self._MODULE} was started {1 + RESTARTS} times on {host} and its process vanished each time. "
+                "Look at the host: journalctl -b -1 -e, dmesg for the OOM killer, last -x reboot.",
+            }
+        return outcome
+
+    def _start(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> tuple[dict[str, t.Any], str, str]:
+        async_dir = self._remote_expand_user(self.get_shell_option("async_dir", default="~/.ansible_async"))
+        progress_path = self._connection._shell.join_path(async_dir, f"modelfleet-{secrets.token_hex(8)}.json")
+        before = self._task.async_val
+        self._task.async_val = JOB_LIMIT
+        try:
+            started = self._execute_module(
+                module_name=self._MODULE,
+                module_args={**args, "progress_file": progress_path},
+                task_vars=task_vars,
+                wrap_async=True,
+            )
+        finally:
+            self._task.async_val = before
+        job_id = started.get("ansible_job_id", "")
+        return started, self._connection._shell.join_path(async_dir, job_id) if job_id else "", progress_path
+
+    def _watch(self, host: str, job: str, progress_path: str, throttle: LineThrottle, poll: float) -> bool:
+        """Look until the job has a result (true) or its process is gone without one (false)."""
+        lost_since: float | None = None
+        missing = 0
+        pid: int | None = None
+        while True:
+            try:
+                look = self._look(job, progress_path, pid)
+            except AnsibleConnectionFailure as exc:
+                now = time.monotonic()
+                if lost_since is None:
+                    lost_since = now
+                    self._say(host, "connection lost; the work goes on there, trying to reach it again")
+                if now - lost_since > OFFLINE_LIMIT:
+                    raise AnsibleError(
+                        f"{host} could not be reached for {OFFLINE_LIMIT / 60:.0f} minutes: {exc}. {self._MODULE} may "
+                        "still be at work there; run the playbook again to take up its result."
+                    ) from exc
+                time.sleep(5)
+                self._reset_connection()
+                continue
+            if lost_since is not None:
+                self._say(host, f"reached again after {time.monotonic() - lost_since:.0f} s")
+                lost_since = None
+            if look.finished:
+                return True
+            pid = look.progress.get("pid", pid)
+            # one more look: a job writes its result after its process has ended
+            missing = missing + 1 if look.alive is False else 0
+            if missing > 2:
+                return False
+            line = self.progress_line(look.progress) if look.progress else ""
+            if throttle.passes(line):
+                self._say(host, line)
+            time.sleep(poll)
+
+    def _look(self, job: str, progress_path: str, pid: int | None) -> Slice:
+        mark = f"modelfleet-{secrets.token_hex(8)}"
+        command = "; ".join(
+            [
+                f"cat {shlex.quote(job)}",
+                f"echo; echo {mark}",
+                f"cat {shlex.quote(progress_path)}",
+                f"echo; echo {mark}",
+                f"test -d /proc/{int(pid)} && echo alive" if pid else "echo unknown",
+            ]
+        )
+        answer = self._low_level_execute_command(f"( {command} ) 2>/dev/null", sudoable=True)
+        parts = str(answer.get("stdout", "")).split(mark)
+        if len(parts) != 3:
+            # no marks: the shell never ran (a sudo prompt, a full disk ...); its own words say why
+            raise AnsibleConnectionFailure(
+                f"no answer to a look at {job}: {answer.get('stderr') or answer.get('stdout') or 'nothing'}"
+            )
+        alive = None if "unknown" in parts[2] else "alive" in parts[2]
+        return Slice(self._job_finished(parts[0]), _json_object(parts[1]), alive)
+
+    @staticmethod
+    def _job_finished(text: str) -> bool:
+        state = _json_object(text)
+        # async_wrapper writes {"started": true, "finished": false} first and the module's own result last
+        return bool(state) and not (state.get("started") and not state.get("finished"))
+
+    def _collect(self, job: str, progress_path: str, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        async_dir, job_id = job.rsplit("/", 1)
+
+        def status(mode: str) -> dict[str, t.Any]:
+            return self._execute_module(
+                module_name="ansible.legacy.async_status",
+                module_args={"jid": job_id, "mode": mode, "_async_dir": async_dir},
+                task_vars=task_vars,
+            )
+
+        outcome = status("status")
+        status("cleanup")
+        self._low_level_execute_command(f"rm -f {shlex.quote(progress_path)}", sudoable=True)
+        return {key: value for key, value in outcome.items() if key not in JOB_KEYS}
+
+    # -- small things -------------------------------------------------------------------
+
+    def _reset_connection(self) -> None:
+        # a ControlPersist master of before a reboot answers nothing until it is dropped
+        reset = getattr(self._connection, "reset", None)
+        if reset is not None:
+            try:
+                reset()
+            except AnsibleError as exc:
+                display.vvv(f"reset of the connection: {exc}")
+
+    def _say(self, host: str, line: str) -> None:
+        display.display(f"{host}  {line}")
+
+
+def _json_object(text: str) -> dict[str, t.Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+__all__ = ("DetachedAction", "LineThrottle", "Slice")

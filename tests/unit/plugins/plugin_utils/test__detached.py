@@ -1,0 +1,109 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The slices of a detached job: what a look's text means, and when a line is printed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+
+from ansible_collections.modelfleet.serving.plugins.plugin_utils._detached import DetachedAction, LineThrottle
+
+RUNNING = json.dumps({"started": True, "finished": False, "ansible_job_id": "j1.2"})
+RESULT = json.dumps({"changed": False, "verdict": "ready"})
+
+
+class Action(DetachedAction):
+    """Answers looks from a script: callables get the command and return what the shell printed."""
+
+    def __init__(self, answers):
+        self._answers = list(answers)
+        self.said = []
+        self.resets = 0
+
+    def _low_level_execute_command(self, cmd, sudoable=True, **kwargs):
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        job, progress, alive = answer
+        marks = [word for word in cmd.split() if word.startswith("modelfleet-")]
+        return {"stdout": f"{job}\n{marks[0].rstrip(';')}\n{progress}\n{marks[1].rstrip(';')}\n{alive}\n"}
+
+    def progress_line(self, state):
+        return f"step {state['step']}"
+
+    def _say(self, host, line):
+        self.said.append(line)
+
+    def _reset_connection(self):
+        self.resets += 1
+
+
+def watch(monkeypatch, answers):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    action = Action(answers)
+    return action, action._watch("h1", "/root/.ansible_async/j1.2", "/p.json", LineThrottle(clock=lambda: 0.0), 0)
+
+
+def progress(step):
+    return json.dumps({"step": step, "pid": 77})
+
+
+def test_a_result_ends_the_watch(monkeypatch):
+    action, finished = watch(monkeypatch, [(RUNNING, progress(1), "unknown"), (RESULT, progress(2), "")])
+    assert finished is True
+    assert action.said == ["step 1"]
+
+
+def test_a_vanished_process_is_not_a_result(monkeypatch):
+    answers = [(RUNNING, progress(1), "unknown"), *[(RUNNING, progress(1), "")] * 3]
+    _action, finished = watch(monkeypatch, answers)
+    assert finished is False
+
+
+def test_the_result_may_come_after_the_process_has_gone(monkeypatch):
+    answers = [(RUNNING, progress(1), "unknown"), (RUNNING, progress(1), ""), (RESULT, progress(1), "")]
+    _action, finished = watch(monkeypatch, answers)
+    assert finished is True
+
+
+def test_a_lost_connection_loses_nothing(monkeypatch):
+    answers = [(RUNNING, progress(1), "unknown"), AnsibleConnectionFailure("no route"), (RESULT, progress(2), "")]
+    action, finished = watch(monkeypatch, answers)
+    assert finished is True
+    assert action.resets == 1
+    assert action.said[1] == "connection lost; the work goes on there, trying to reach it again"
+    assert action.said[2].startswith("reached again after ")
+
+
+def test_an_answer_without_marks_counts_as_no_answer():
+    action = Action([])
+    action._low_level_execute_command = lambda cmd, sudoable: {"stdout": "", "stderr": "sudo: a password is required"}
+    with pytest.raises(AnsibleConnectionFailure, match="sudo: a password is required"):
+        action._look("/job", "/p.json", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "finished"),
+    [(RUNNING, False), (RESULT, True), ("", False), ("{half", False), ('{"failed": true, "msg": "x"}', True)],
+)
+def test_job_finished(text, finished):
+    assert DetachedAction._job_finished(text) is finished
+
+
+def test_lines_come_less_often_the_longer_it_takes():
+    now = [0.0]
+    throttle = LineThrottle(clock=lambda: now[0])
+    assert throttle.passes("a")
+    assert not throttle.passes("b"), "five seconds apart at first"
+    now[0] = 5.0
+    assert throttle.passes("b")
+    now[0] = 4000.0
+    assert not throttle.passes("b"), "an unchanged line is never printed twice"
+    assert throttle.passes("c")
+    now[0] = 4050.0
+    assert not throttle.passes("d"), "a minute apart after an hour"
