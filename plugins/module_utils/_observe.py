@@ -13,20 +13,21 @@ optional: ``None`` means "not looked at or not to be had", which is never the sa
 
 from __future__ import annotations
 
-import typing as t
+import dataclasses
+import typing
 
 
-class LogRecord(t.NamedTuple):
+class LogRecord(typing.NamedTuple):
     """One line of text some process wrote, as written (prefixes, ANSI colours and bars not yet taken off)."""
 
     text: str
     #: process id the log source knows of (journald's ``_PID``), not the one in vLLM's own prefix
-    pid: t.Optional[int] = None
+    pid: typing.Optional[int] = None
     #: ``service``: the server's own output; ``systemd``: PID 1 about the unit; ``kernel``: the kernel's log
     side: str = "service"
 
 
-class UnitState(t.NamedTuple):
+class UnitState(typing.NamedTuple):
     """The properties of a systemd unit that say how its process fares (names as in ``systemctl show``)."""
 
     load_state: str
@@ -45,7 +46,7 @@ class UnitState(t.NamedTuple):
     invocation_id: str = ""
 
 
-class ProcSample(t.NamedTuple):
+class ProcSample(typing.NamedTuple):
     """One process of the service, from ``/proc/<pid>``."""
 
     pid: int
@@ -58,78 +59,79 @@ class ProcSample(t.NamedTuple):
     state: str
     cpu_s: float
     #: ``read_bytes`` of ``/proc/<pid>/io``; None where the kernel or permissions hide it
-    read_bytes: t.Optional[int] = None
-    majflt: t.Optional[int] = None
+    read_bytes: typing.Optional[int] = None
+    majflt: typing.Optional[int] = None
 
 
-class GpuSample(t.NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class GpuSample:
     """One GPU, from NVML. ``None`` where the card or driver does not say."""
 
     index: int
-    memory_used_bytes: t.Optional[int]
-    memory_total_bytes: t.Optional[int] = None
-    utilization_percent: t.Optional[int] = None
-    power_mw: t.Optional[int] = None
+    memory_used_bytes: typing.Optional[int]
+    memory_total_bytes: typing.Optional[int] = None
+    utilization_percent: typing.Optional[int] = None
+    power_mw: typing.Optional[int] = None
     #: bytes held by the service's own processes; None where NVML does not list processes
-    ours_bytes: t.Optional[int] = None
+    ours_bytes: typing.Optional[int] = None
 
 
-class Completion(t.NamedTuple):
+class Completion(typing.NamedTuple):
     """One request for tokens and what came back."""
 
-    status: t.Optional[int]
+    status: typing.Optional[int]
     text: str = ""
     completion_tokens: int = 0
     seconds: float = 0.0
     error: str = ""
     #: None: no known answer was asked for; otherwise whether the answer passed its check
-    answer_ok: t.Optional[bool] = None
+    answer_ok: typing.Optional[bool] = None
 
 
-class HttpSample(t.NamedTuple):
+class HttpSample(typing.NamedTuple):
     """The server's HTTP side. ``health`` is the status code of ``/health``, 0 when nothing answered."""
 
-    health: t.Optional[int] = None
+    health: typing.Optional[int] = None
     error: str = ""
     #: ids listed by ``/v1/models``; None when not asked or no valid answer
-    models: t.Optional[t.Tuple[str, ...]] = None
-    models_status: t.Optional[int] = None
-    completion: t.Optional[Completion] = None
+    models: typing.Optional[tuple[str, ...]] = None
+    models_status: typing.Optional[int] = None
+    completion: typing.Optional[Completion] = None
 
 
-class Totals(t.NamedTuple):
+class Totals(typing.NamedTuple):
     """Sums over the service's processes, as a recording keeps them; the live wait has the processes themselves.
 
     A sum falls when a process ends, so only its rise is a sign of progress.
     """
 
-    cpu_s: t.Optional[float] = None
-    read_bytes: t.Optional[int] = None
-    majflt: t.Optional[int] = None
+    cpu_s: typing.Optional[float] = None
+    read_bytes: typing.Optional[int] = None
+    majflt: typing.Optional[int] = None
     #: process count by state letter
-    states: t.Optional[t.Mapping[str, int]] = None
+    states: typing.Optional[typing.Mapping[str, int]] = None
 
 
-class Observation(t.NamedTuple):
+class Observation(typing.NamedTuple):
     """Everything seen in one poll."""
 
     #: seconds since the watch began, monotonic
     t: float
     #: text that appeared since the previous observation, in order
-    log: t.Tuple[LogRecord, ...] = ()
+    log: tuple[LogRecord, ...] = ()
     #: text after the last line end, not yet part of ``log``: a bar that redraws itself with ``\r`` lives here
     log_partial: str = ""
-    unit: t.Optional[UnitState] = None
-    procs: t.Optional[t.Tuple[ProcSample, ...]] = None
-    totals: t.Optional[Totals] = None
+    unit: typing.Optional[UnitState] = None
+    procs: typing.Optional[tuple[ProcSample, ...]] = None
+    totals: typing.Optional[Totals] = None
     #: running nvcc, cicc, ptxas, ninja, cc1plus ... of the service
-    compilers: t.Optional[int] = None
-    gpus: t.Optional[t.Tuple[GpuSample, ...]] = None
-    http: t.Optional[HttpSample] = None
+    compilers: typing.Optional[int] = None
+    gpus: typing.Optional[tuple[GpuSample, ...]] = None
+    http: typing.Optional[HttpSample] = None
     #: bytes under the service's compile caches
-    cache_bytes: t.Optional[int] = None
+    cache_bytes: typing.Optional[int] = None
     #: the watched process has ended with this status (negative: by that signal), where there is no unit to say so
-    exit_code: t.Optional[int] = None
+    exit_code: typing.Optional[int] = None
     #: the watched process is gone, status unknown
     gone: bool = False
 
