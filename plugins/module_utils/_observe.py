@@ -134,6 +134,8 @@ class Observation(typing.NamedTuple):
     exit_code: typing.Optional[int] = None
     #: the watched process is gone, status unknown
     gone: bool = False
+    #: what a source could not do and why, for the evidence: "the journal cannot be read: ..."
+    notes: t.Tuple[str, ...] = ()
 
 
 __all__ = (
