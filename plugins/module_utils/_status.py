@@ -1,0 +1,88 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
+
+"""What a judge is asked (:class:`JudgeConfig`) and what it answers (:class:`Status`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+class Cause(typing.NamedTuple):
+    """Why a start failed or stands still: a row of the signature table, or something seen from outside."""
+
+    #: id of the signature (``oom_weights``), or of an outside finding (``process_stopped``)
+    id: str
+    #: the log line that said it, without prefix and colours; empty when no log said it
+    line: str
+    cause: str
+    remedy: str
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgeConfig:
+    """What this start must reach, and how patient to be."""
+
+    #: seconds without a sign of progress, per stage; stages that are missing here have the default of the stage table
+    stall_timeouts: typing.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    #: served model name that ``/v1/models`` must list; None when it does not matter
+    expected_model: typing.Optional[str] = None
+    want_completion: bool = True
+    want_known_answer: bool = False
+    #: size of all shards, where a manifest knows it
+    checkpoint_bytes: typing.Optional[int] = None
+    #: shards that this profile or the last start would have loaded per second; None when nothing is expected
+    expected_shard_s: typing.Optional[float] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """Where the server is, and whether that is good, after one more observation."""
+
+    #: ready, progressing, slow, stalled or dead
+    verdict: str
+    stage: str
+    #: (name, seconds spent in it) of every stage entered, in order; the last one is still running
+    stages: tuple[tuple[str, float], ...] = ()
+    shards_done: typing.Optional[int] = None
+    shards_total: typing.Optional[int] = None
+    bytes_done: typing.Optional[int] = None
+    bytes_total: typing.Optional[int] = None
+    #: seconds until the weights are loaded; None when unknown
+    eta_s: typing.Optional[float] = None
+    cause: typing.Optional[Cause] = None
+    evidence: tuple[str, ...] = ()
+    exit_code: typing.Optional[int] = None
+    #: name of the signal that ended the process, such as SIGKILL
+    signal: typing.Optional[str] = None
+    restarts: int = 0
+    #: the wait should end now
+    final: bool = False
+    #: the last lines that matter
+    log_tail: tuple[str, ...] = ()
+
+    def as_result(self) -> dict[str, typing.Any]:
+        """The keys that the module returns and the replay prints."""
+        return {
+            "verdict": self.verdict,
+            "stage": self.stage,
+            "stages": [{"name": name, "seconds": round(seconds, 1)} for name, seconds in self.stages],
+            "shards_done": self.shards_done,
+            "shards_total": self.shards_total,
+            "bytes_done": self.bytes_done,
+            "bytes_total": self.bytes_total,
+            "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
+            "cause": None if self.cause is None else self.cause._asdict(),
+            "evidence": list(self.evidence),
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "restarts": self.restarts,
+            "log_tail": list(self.log_tail),
+        }
+
+
+__all__ = ("Cause", "JudgeConfig", "Status")
