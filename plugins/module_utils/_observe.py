@@ -97,6 +97,10 @@ class HttpSample(typing.NamedTuple):
     models: typing.Optional[tuple[str, ...]] = None
     models_status: typing.Optional[int] = None
     completion: typing.Optional[Completion] = None
+    #: who listens on the port instead of (or beside) the service, in words; then nothing was asked and ``health`` is None
+    foreign: str = ""
+    #: seconds a request for tokens has been under way without an answer; None when none is
+    asked_s: typing.Optional[float] = None
 
 
 class Totals(typing.NamedTuple):
@@ -135,7 +139,7 @@ class Observation(typing.NamedTuple):
     #: the watched process is gone, status unknown
     gone: bool = False
     #: what a source could not do and why, for the evidence: "the journal cannot be read: ..."
-    notes: t.Tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 __all__ = (
