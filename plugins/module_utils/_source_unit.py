@@ -1,0 +1,156 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
+
+"""What systemd knows of a unit: its state, and the processes in its control group.
+
+Processes are read from the cgroup file system, not from ``systemctl status``: that costs no command, includes the
+engine and worker processes that outlive the main one, and works below cgroup v1, v2 and both at once.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import UnitState
+
+#: as ``module.run_command``: a list of arguments in, status, standard output and standard error out
+RunCommand = t.Callable[[t.Sequence[str]], tuple[int, str, str]]
+
+PROPERTIES = (
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "MainPID",
+    "NRestarts",
+    "Restart",
+    "ExecMainCode",
+    "ExecMainStatus",
+    "InvocationID",
+    "ControlGroup",
+    "ExecMainStartTimestampMonotonic",
+)
+#: hierarchies that carry systemd's tree: cgroup v1, the hybrid layout's v2 side, and v2 alone
+HIERARCHIES = ("systemd", "unified", "")
+
+
+class UnitReading(t.NamedTuple):
+    """One look at a unit. ``state`` is None when systemd could not be asked; ``error`` then says why."""
+
+    state: t.Optional[UnitState]
+    control_group: str = ""
+    #: when the main process was last started, on the monotonic clock; None when it never was
+    started_s: t.Optional[float] = None
+    error: str = ""
+
+
+def parse_show(text: str) -> dict[str, str]:
+    """``Key=value`` lines of ``systemctl show``; a value may contain further equals signs."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value.strip() for key, separator, value in pairs if separator}
+
+
+def unit_state(properties: t.Mapping[str, str]) -> UnitState:
+    """The typed form of what :func:`parse_show` read; a missing or odd number counts as zero."""
+
+    def number(key: str) -> int:
+        value = properties.get(key, "")
+        return int(value) if value.isdigit() else 0
+
+    return UnitState(
+        load_state=properties.get("LoadState", ""),
+        active_state=properties.get("ActiveState", ""),
+        sub_state=properties.get("SubState", ""),
+        result=properties.get("Result", ""),
+        main_pid=number("MainPID"),
+        n_restarts=number("NRestarts"),
+        restart=properties.get("Restart", ""),
+        exec_main_code=number("ExecMainCode"),
+        exec_main_status=number("ExecMainStatus"),
+        invocation_id=properties.get("InvocationID", ""),
+    )
+
+
+class UnitSource:
+    """Reads one unit by ``systemctl show``."""
+
+    def __init__(self, unit: str, run_command: RunCommand, systemctl: str = "systemctl") -> None:
+        self._command = [systemctl, "show", unit, *(f"--property={name}" for name in PROPERTIES)]
+        self._run = run_command
+
+    def read(self) -> UnitReading:
+        status, out, err = self._run(self._command)
+        properties = parse_show(out)
+        if status != 0 or "LoadState" not in properties:
+            reason = (err or out).strip() or f"exit status {status} and no output"
+            return UnitReading(None, error=f"{' '.join(self._command[:3])}: {reason}")
+        started = properties.get("ExecMainStartTimestampMonotonic", "")
+        started_s = int(started) / 1e6 if started.isdigit() and started != "0" else None
+        return UnitReading(unit_state(properties), properties.get("ControlGroup", ""), started_s)
+
+
+def cgroup_folders(control_group: str, root: str = "/sys/fs/cgroup", own: str = "/") -> tuple[str, ...]:
+    """Where the control group may be found, most likely first.
+
+    ``own`` is PID 1's path in systemd's hierarchy. In a container without a cgroup namespace ``ControlGroup`` begins
+    with that path while the mount shows the whole tree, and in one with a namespace it does not; so the path is tried
+    as given and below PID 1's.
+    """
+    if not control_group.strip("/"):
+        return ()
+    tails = [control_group]
+    parent = own.rstrip("/")
+    for suffix in ("/init.scope", "/system.slice"):
+        if parent.endswith(suffix):
+            parent = parent[: -len(suffix)]
+    if parent and not control_group.startswith(parent + "/"):
+        tails.append(parent + control_group)
+    return tuple(os.path.join(root, hierarchy, tail.lstrip("/")) for hierarchy in HIERARCHIES for tail in tails)
+
+
+def own_cgroup(text: str) -> str:
+    """PID 1's path in systemd's hierarchy from the text of ``/proc/1/cgroup``: the v1 name=systemd line, or v2's."""
+    paths: dict[str, str] = {}
+    for line in text.splitlines():
+        _number, _separator, rest = line.partition(":")
+        controllers, _separator, path = rest.partition(":")
+        paths[controllers] = path
+    return paths.get("name=systemd", paths.get("", "/")) or "/"
+
+
+def cgroup_pids(folders: t.Iterable[str]) -> tuple[int, ...]:
+    """The processes of the first folder that has any, with those of the groups below it. A vanished group has none."""
+    for folder in folders:
+        found: set[int] = set()
+        for path, _names, files in os.walk(folder):
+            if "cgroup.procs" in files:
+                found.update(_pids(os.path.join(path, "cgroup.procs")))
+        if found:
+            return tuple(sorted(found))
+    return ()
+
+
+def _pids(path: str) -> tuple[int, ...]:
+    try:
+        with open(path, encoding="ascii") as handle:
+            # 0 stands for a process outside this pid namespace
+            return tuple(pid for pid in map(int, handle.read().split()) if pid)
+    except (OSError, ValueError):
+        return ()
+
+
+__all__ = (
+    "PROPERTIES",
+    "RunCommand",
+    "UnitReading",
+    "UnitSource",
+    "cgroup_folders",
+    "cgroup_pids",
+    "own_cgroup",
+    "parse_show",
+    "unit_state",
+)

@@ -1,0 +1,242 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
+
+"""All sources of a wait together: one :class:`Observation` a look.
+
+The order of a look matters. Processes and unit are read before the log, so that the last words of a process seen dead
+are in the same observation; HTTP comes last, because only it may take seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import typing as t
+
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
+    GpuSample,
+    HttpSample,
+    Observation,
+    ProcSample,
+    UnitState,
+)
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import KernelSource, LogReading, LogSource
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import (
+    Family,
+    ProcReader,
+    is_compiler,
+)
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import UnitReading
+
+#: the kernel's log is read on every such look, and at once when something has ended
+KERNEL_EVERY = 15
+#: files counted below a cache folder in one look
+CACHE_FILES = 5000
+CACHE_EVERY = 5
+
+
+class Service(t.NamedTuple):
+    """The watched service in one look: by its unit, or by its main process."""
+
+    procs: tuple[ProcSample, ...] = ()
+    unit: t.Optional[UnitState] = None
+    ended: bool = False
+    exit_code: t.Optional[int] = None
+    notes: tuple[str, ...] = ()
+
+
+class ServiceSource(t.Protocol):
+    """Finds the service's processes."""
+
+    def read(self) -> Service:
+        """One look; never raises for a process that vanishes."""
+
+
+class Gpus(t.Protocol):
+    """See ``_source_gpu.GpuSource``."""
+
+    note: str
+
+    def read(self, pids: t.Collection[int]) -> t.Optional[tuple[GpuSample, ...]]:
+        """One sample a GPU, or None."""
+
+
+class Http(t.Protocol):
+    """See ``_source_http.HttpSource``."""
+
+    done: threading.Event
+
+    @property
+    def busy(self) -> bool:
+        """A request for tokens is under way."""
+
+    def look(self) -> HttpSample:
+        """Ask what may be asked now."""
+
+    def forget(self) -> None:
+        """The server is another one from now on."""
+
+
+class Port(t.Protocol):
+    """See ``_source_port.PortSource``."""
+
+    def foreign(self, pids: t.Collection[int]) -> str:
+        """Who else has the port, in words."""
+
+
+class UnitService:
+    """A service that is a systemd unit; also tells the journal which start to show."""
+
+    def __init__(
+        self,
+        unit: t.Callable[[], UnitReading],
+        pids: t.Callable[[str], tuple[int, ...]],
+        reader: ProcReader,
+        on_unit: t.Callable[[UnitReading], None],
+    ) -> None:
+        self._unit = unit
+        self._pids = pids
+        self._reader = reader
+        self._on_unit = on_unit
+
+    def read(self) -> Service:
+        reading = self._unit()
+        if reading.state is None:
+            return Service(notes=(reading.error,))
+        self._on_unit(reading)
+        pids = set(self._pids(reading.control_group))
+        if reading.state.main_pid:
+            # its control group may be out of sight, the main process is not
+            pids.add(reading.state.main_pid)
+        samples = (self._reader.sample(pid) for pid in sorted(pids))
+        return Service(tuple(sample for sample in samples if sample), unit=reading.state)
+
+
+class FamilyService:
+    """A service that is a process and what it started."""
+
+    def __init__(self, family: t.Callable[[], Family]) -> None:
+        self._family = family
+
+    def read(self) -> Service:
+        family = self._family()
+        return Service(family.procs, ended=family.ended, exit_code=family.exit_code)
+
+
+class Sources:
+    """Everything that is looked at. ``service`` is required, the rest is None where it is not wanted or not there."""
+
+    def __init__(
+        self,
+        service: ServiceSource,
+        logs: t.Sequence[LogSource] = (),
+        kernel: t.Optional[KernelSource] = None,
+        gpus: t.Optional[Gpus] = None,
+        http: t.Optional[Http] = None,
+        port: t.Optional[Port] = None,
+        caches: t.Sequence[str] = (),
+    ) -> None:
+        self._service = service
+        self._logs = logs
+        self._kernel = kernel
+        self._gpus = gpus
+        self._http = http
+        self._port = port
+        self._caches = caches
+        self._looks = 0
+        self._cache_bytes: t.Optional[int] = None
+        self._main: t.Optional[tuple[str, int]] = None
+        #: more log is waiting, the next look should come at once
+        self.more = False
+
+    @property
+    def busy(self) -> bool:
+        """A request for tokens is under way: looking again is worth while even where nothing is waited for."""
+        return self._http is not None and self._http.busy
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, but no longer than until an answer arrives."""
+        (self._http.done if self._http else threading.Event()).wait(seconds)
+
+    def observe(self, now: float) -> Observation:
+        service = self._service.read()
+        readings = [log.read() for log in self._logs]
+        self.more = any(reading.more for reading in readings)
+        readings.append(self._kernel_log(service))
+        self._looks += 1
+        pids = {proc.pid for proc in service.procs}
+        gpus = self._gpus.read(pids) if self._gpus else None
+        notes = [note for reading in readings for note in reading.notes]
+        if self._gpus and self._gpus.note:
+            notes.append(self._gpus.note)
+        http = self._look_at_http(service, pids)
+        return Observation(
+            t=now,
+            log=tuple(record for reading in readings for record in reading.records),
+            log_partial=next((reading.partial for reading in readings if reading.partial), ""),
+            unit=service.unit,
+            procs=service.procs,
+            compilers=sum(1 for proc in service.procs if is_compiler(proc.name)),
+            gpus=gpus,
+            http=http,
+            cache_bytes=self._caches_size(),
+            exit_code=service.exit_code,
+            gone=service.ended,
+            notes=(*service.notes, *notes),
+        )
+
+    def _kernel_log(self, service: Service) -> LogReading:
+        if self._kernel is None:
+            return LogReading()
+        self._kernel.pids.update(proc.pid for proc in service.procs)
+        over = service.ended or (service.unit is not None and service.unit.active_state in ("failed", "inactive"))
+        return self._kernel.read() if over or self._looks % KERNEL_EVERY == 0 else LogReading()
+
+    def _look_at_http(self, service: Service, pids: t.Collection[int]) -> t.Optional[HttpSample]:
+        if self._http is None:
+            return None
+        main = _main_process(service)
+        if main is not None and self._main is not None and main != self._main:
+            self._http.forget()
+        self._main = main or self._main
+        foreign = self._port.foreign(pids) if self._port else ""
+        if foreign:
+            return HttpSample(foreign=foreign)
+        if main is None:
+            # whatever answers now is not the service
+            return HttpSample(health=0, error="the service has no main process")
+        return self._http.look()
+
+    def _caches_size(self) -> t.Optional[int]:
+        if self._caches and self._looks % CACHE_EVERY == 1:
+            self._cache_bytes = sum(tree_size(path) for path in self._caches)
+        return self._cache_bytes
+
+
+def _main_process(service: Service) -> t.Optional[tuple[str, int]]:
+    """What tells one run of the server from the next; None when it does not run."""
+    if service.unit is not None:
+        running = service.unit.main_pid or service.unit.active_state in ("active", "reloading")
+        return (service.unit.invocation_id, service.unit.main_pid) if running else None
+    return None if service.ended or not service.procs else ("", 0)
+
+
+def tree_size(path: str, limit: int = CACHE_FILES) -> int:
+    """Bytes of the files below ``path``, of the first ``limit`` of them; what vanishes meanwhile counts nothing."""
+    total = 0
+    for folder, _names, files in os.walk(path):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size
+            except OSError:
+                continue
+            limit -= 1
+            if limit <= 0:
+                return total
+    return total
+
+
+__all__ = ("FamilyService", "Service", "ServiceSource", "Sources", "UnitService", "tree_size")

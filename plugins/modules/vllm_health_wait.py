@@ -1,0 +1,497 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vllm_health_wait
+short_description: Wait until a vLLM server answers, or say why it never will
+version_added: 0.1.0
+description:
+  - Watches a starting vLLM server from the process to the known answer, and tells slow from stalled from dead by signs
+    of progress instead of by a clock.
+  - What is watched is the systemd unit with its control group, C(/proc) of its processes, the journal or a log file,
+    the GPUs, and the HTTP side of the server. What cannot be read is left out and named in RV(evidence).
+  - The wait ends when the server is ready, when its process is dead, when it is restarted over and over, or when
+    nothing has moved for as long as the stage it is in may stand still. A slow start is waited for.
+  - The module fails unless the server is ready. The message is the diagnosis, and the same facts are in the result.
+author:
+  - modelfleet contributors (@modelfleet)
+extends_documentation_fragment:
+  - modelfleet.serving._attributes
+  - modelfleet.serving._attributes.action
+attributes:
+  action:
+    support: full
+  async:
+    support: none
+  check_mode:
+    support: full
+    details:
+      - In check mode the module looks once, does not wait, and does not fail for a server that is not ready or a unit
+        that does not exist. The only thing it waits for, for at most 15 seconds, is a request for tokens that a healthy
+        server has been given.
+  diff_mode:
+    support: N/A
+    details:
+      - This action does not modify state.
+  idempotent:
+    support: full
+  platform:
+    platforms: linux
+    support: full
+options:
+  unit:
+    description:
+      - Name of the systemd unit to watch, for example V(vllm@kimi.service). C(.service) may be left out.
+      - Its journal is read from the start of its current invocation on.
+      - Exactly one of O(unit) and O(pid) is required.
+    type: str
+  pid:
+    description:
+      - Process ID of a server that no unit stands for. Its descendants are watched with it.
+      - The exit status of a process that is no child of anything that still waits for it is not to be had.
+    type: int
+  log_file:
+    description:
+      - File that the server writes its log to. With O(unit) it is read in addition to the journal.
+      - Rotation and truncation are followed. The file need not exist yet.
+    type: path
+  log_offset:
+    description:
+      - Where in O(log_file) the log of this start begins, in bytes. Give the size that a log which is appended to had
+        before the start, so that an old failure is not taken for a new one.
+    type: int
+    default: 0
+  url:
+    description:
+      - Where the server listens, V(http://127.0.0.1:8000), or V(unix:/run/vllm/kimi.sock) for a Unix socket.
+      - Without it the server counts as ready when its log says so.
+      - Proxies of the environment are not used.
+    type: str
+  model:
+    description:
+      - Name that the server must list. Without it the first listed model is asked.
+    type: str
+  api_key:
+    description:
+      - Key for C(/v1). It is never sent to a process that is not the watched service.
+    type: str
+  validate_certs:
+    description:
+      - Whether the certificate of an C(https) O(url) is verified.
+    type: bool
+    default: true
+  ca_path:
+    description:
+      - File with the certificates to verify against, instead of those of the system.
+    type: path
+  verify_listener:
+    description:
+      - Whether the process that listens at O(url) must belong to the watched service, when O(url) is on this host. An
+        answer from another server that holds the port would otherwise pass for readiness.
+      - Set to V(false) when a proxy or the network of a container engine listens for the service.
+    type: bool
+    default: true
+  completion:
+    description:
+      - Whether the server must generate tokens to count as ready. V(false) is for models that generate none.
+      - A server whose GPUs hang still answers C(/health).
+    type: bool
+    default: true
+  completion_timeout:
+    description:
+      - Seconds for one request for tokens. The first one may have to compile kernels.
+    type: float
+    default: 120.0
+  known_answer:
+    description:
+      - A question whose answer is known. The server counts as ready when its answer passes.
+      - An empty answer and one that only repeats itself never pass.
+      - It is asked with temperature 0 and a fixed seed.
+    type: dict
+    suboptions:
+      prompt:
+        description:
+          - Text to be continued by C(/v1/completions).
+          - Exactly one of O(known_answer.prompt) and O(known_answer.messages) is required.
+        type: str
+      messages:
+        description:
+          - Messages for C(/v1/chat/completions), each with C(role) and C(content).
+        type: list
+        elements: dict
+      pattern:
+        description:
+          - Regular expression that must be found in the answer. The thoughts of a reasoning model count as answer.
+        type: str
+      query:
+        description:
+          - JMESPath expression over the whole JSON answer that must be true.
+        type: str
+      max_tokens:
+        description:
+          - Length of the answer.
+        type: int
+        default: 32
+      attempts:
+        description:
+          - How often the question may be asked until an answer passes.
+        type: int
+        default: 2
+      extra_body:
+        description:
+          - More keys for the request, for example C(chat_template_kwargs) that turn reasoning off.
+        type: dict
+  stall_timeouts:
+    description:
+      - Seconds without any sign of progress after which a stage counts as stalled, by name of the stage. Stages that
+        are not named keep their defaults.
+    type: dict
+  timeout:
+    description:
+      - Seconds after which the wait ends in any case. By default it lasts as long as there is progress.
+    type: float
+  poll_interval:
+    description:
+      - Seconds between two looks.
+    type: float
+    default: 2.0
+  checkpoint_bytes:
+    description:
+      - Size of all weight files together, where it is known. Makes the time left known where no shards are counted.
+    type: int
+  cache_paths:
+    description:
+      - Folders of compile caches. Their growth is a sign of progress.
+    type: list
+    elements: path
+  library_path:
+    description:
+      - Path of C(libnvidia-ml.so.1) where it is not in a place that the dynamic loader of the host searches.
+    type: path
+  progress_file:
+    description:
+      - File in which the module keeps its state while it works, as one JSON object. The action plugin sets it.
+    type: path
+requirements:
+  - nvidia-ml-py (only on hosts with GPUs; without it they are not watched)
+  - jmespath (only for O(known_answer.query))
+notes:
+  - Needs C(become) where the service runs as another user, to read its journal, its disk reads and its sockets.
+  - The module never changes anything. Ending the wait leaves the service alone.
+seealso:
+  - module: modelfleet.serving.gpu_facts
+  - module: modelfleet.serving.hf_snapshot
+"""
+
+EXAMPLES = r"""
+---
+- name: Wait until the model answers
+  modelfleet.serving.vllm_health_wait:
+    unit: vllm@kimi.service
+    url: http://127.0.0.1:8000
+    model: kimi-k2.5
+    known_answer:
+      messages:
+        - role: user
+          content: What is the capital of France? Answer in one word.
+      pattern: Paris
+      max_tokens: 256
+
+- name: Wait for a server that was started by hand, for half an hour at most
+  modelfleet.serving.vllm_health_wait:
+    pid: 4711
+    log_file: /var/log/vllm.log
+    url: http://127.0.0.1:8000
+    timeout: 1800
+
+- name: Give a first start on a new host more time to compile
+  modelfleet.serving.vllm_health_wait:
+    unit: vllm@kimi
+    url: http://127.0.0.1:8000
+    stall_timeouts:
+      compile: 1800
+
+- name: Look at a service without waiting
+  modelfleet.serving.vllm_health_wait:
+    unit: vllm@kimi
+    url: http://127.0.0.1:8000
+  check_mode: true
+  register: service
+"""
+
+RETURN = r"""
+verdict:
+  description:
+    - V(ready), V(progressing), V(slow), V(stalled) or V(dead). V(progressing) and V(slow) are only returned in check
+      mode and when RV(timed_out).
+  returned: always
+  type: str
+  sample: ready
+stage:
+  description: The stage the server is in, or was in when it died.
+  returned: always
+  type: str
+  sample: weights
+stages:
+  description: The stages it went through, in order.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the stage.
+      type: str
+      sample: weights
+    seconds:
+      description: Seconds spent in it.
+      type: float
+      sample: 67.4
+shards_done:
+  description: Weight files loaded. V(null) when unknown.
+  returned: always
+  type: int
+  sample: 119
+shards_total:
+  description: Weight files there are. V(null) when unknown.
+  returned: always
+  type: int
+  sample: 119
+bytes_done:
+  description: Bytes of weights loaded. V(null) when unknown.
+  returned: always
+  type: int
+  sample: 591000000000
+bytes_total:
+  description: Bytes of weights there are. V(null) when unknown.
+  returned: always
+  type: int
+  sample: 591000000000
+eta_s:
+  description: Seconds until the weights are loaded. V(null) when unknown.
+  returned: always
+  type: float
+  sample: 250.0
+cause:
+  description: Why the server is dead or stalled. V(null) when that is not known or it is neither.
+  returned: always
+  type: dict
+  contains:
+    id:
+      description: Identifier of the known failure.
+      type: str
+      sample: st_truncated
+    line:
+      description: The log line that said so. Empty when it was seen otherwise.
+      type: str
+      sample: "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata"
+    cause:
+      description: What it means.
+      type: str
+      sample: A shard is shorter than its header says.
+    remedy:
+      description: What to do about it.
+      type: str
+      sample: Download the file again.
+evidence:
+  description: What the verdict rests on, and what could not be looked at.
+  returned: always
+  type: list
+  elements: str
+  sample:
+    - /health answers 200
+exit_code:
+  description: Exit status of the main process. V(null) when it runs, was ended by a signal, or when nobody knows.
+  returned: always
+  type: int
+  sample: 1
+signal:
+  description: Name of the signal that ended the main process.
+  returned: always
+  type: str
+  sample: SIGKILL
+restarts:
+  description: How often systemd has restarted the unit.
+  returned: always
+  type: int
+  sample: 0
+log_tail:
+  description: The last log lines that matter.
+  returned: always
+  type: list
+  elements: str
+  sample:
+    - "INFO 05-15 03:15:47 [launcher.py:37] Application startup complete."
+elapsed_s:
+  description: Seconds the module has watched.
+  returned: always
+  type: float
+  sample: 402.3
+looks:
+  description: How often it looked.
+  returned: always
+  type: int
+  sample: 201
+timed_out:
+  description: Whether O(timeout) ended the wait.
+  returned: always
+  type: bool
+  sample: false
+unit_state:
+  description: State and sub-state of the unit. V(null) without O(unit).
+  returned: always
+  type: str
+  sample: active/running
+tokens_per_second:
+  description: Rate of the last request for tokens, from its usage and duration. V(null) without one that succeeded.
+  returned: always
+  type: float
+  sample: 42.1
+answer:
+  description: What the server generated for it.
+  returned: always
+  type: str
+  sample: Paris
+gpus:
+  description: The GPUs at the last look. Values that a card does not tell are V(null).
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    index:
+      description: Number of the GPU.
+      type: int
+      sample: 0
+    memory_used_bytes:
+      description: Memory in use by anybody.
+      type: int
+      sample: 78383153152
+    memory_total_bytes:
+      description: Memory there is.
+      type: int
+      sample: 102641958912
+    utilization_percent:
+      description: Share of the last sample period in which a kernel ran.
+      type: int
+      sample: 0
+    power_mw:
+      description: Power draw in milliwatts.
+      type: int
+      sample: 85000
+    ours_bytes:
+      description: Memory in use by the service's processes.
+      type: int
+      sample: 78000000000
+"""
+
+import time
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ansible_collections.modelfleet.serving.plugins.module_utils import _diagnosis, _jmespath, _watch
+from ansible_collections.modelfleet.serving.plugins.module_utils._progress import ProgressFile
+from ansible_collections.modelfleet.serving.plugins.module_utils._verdict import Judge
+from ansible_collections.modelfleet.serving.plugins.module_utils._wait import Patience, View, wait
+
+#: seconds that a look in check mode waits for tokens it has asked for
+LOOK_LIMIT = 15.0
+
+KNOWN_ANSWER: dict[str, t.Any] = {
+    "prompt": {"type": "str"},
+    "messages": {"type": "list", "elements": "dict"},
+    "pattern": {"type": "str"},
+    "query": {"type": "str"},
+    "max_tokens": {"type": "int", "default": 32, "no_log": False},
+    "attempts": {"type": "int", "default": 2},
+    "extra_body": {"type": "dict"},
+}
+
+ARGUMENTS: dict[str, t.Any] = {
+    "unit": {"type": "str"},
+    "pid": {"type": "int"},
+    "log_file": {"type": "path"},
+    "log_offset": {"type": "int", "default": 0},
+    "url": {"type": "str"},
+    "model": {"type": "str"},
+    "api_key": {"type": "str", "no_log": True},
+    "validate_certs": {"type": "bool", "default": True},
+    "ca_path": {"type": "path"},
+    "verify_listener": {"type": "bool", "default": True},
+    "completion": {"type": "bool", "default": True},
+    "completion_timeout": {"type": "float", "default": 120.0},
+    "known_answer": {
+        "type": "dict",
+        "options": KNOWN_ANSWER,
+        "mutually_exclusive": [("prompt", "messages")],
+        "required_one_of": [("prompt", "messages")],
+    },
+    "stall_timeouts": {"type": "dict"},
+    "timeout": {"type": "float"},
+    "poll_interval": {"type": "float", "default": 2.0},
+    "checkpoint_bytes": {"type": "int"},
+    "cache_paths": {"type": "list", "elements": "path"},
+    "library_path": {"type": "path"},
+    "progress_file": {"type": "path"},
+}
+
+
+def commands(module: AnsibleModule) -> t.Callable[[t.Sequence[str]], tuple[int, str, str]]:
+    """``run_command`` that answers instead of failing when the program is missing, as journalctl is in containers."""
+
+    def run(arguments: t.Sequence[str]) -> tuple[int, str, str]:
+        try:
+            status, out, err = module.run_command(
+                list(arguments), handle_exceptions=False, environ_update={"LC_ALL": "C", "SYSTEMD_COLORS": "0"}
+            )
+        except OSError as exc:
+            return 127, "", f"{arguments[0]}: {exc.strerror or exc}"
+        return status, out, err
+
+    return run
+
+
+def teller(module: AnsibleModule) -> t.Callable[[View], None]:
+    """Writes each view to the progress file; a full disk must not end the wait."""
+    progress = ProgressFile(module.params["progress_file"])
+
+    def tell(view: View) -> None:
+        try:
+            progress.write(_diagnosis.as_progress(view))
+        except OSError as exc:
+            module.debug(f"progress file: {exc}")
+
+    return tell
+
+
+def main() -> None:
+    module = AnsibleModule(
+        ARGUMENTS,
+        mutually_exclusive=[("unit", "pid")],
+        required_one_of=[("unit", "pid")],
+        supports_check_mode=True,
+    )
+    params = module.params
+    if (params["known_answer"] or {}).get("query") and not _jmespath.HAS_JMESPATH:
+        module.fail_json(msg=missing_required_lib("jmespath"), exception=_jmespath.JMESPATH_IMPORT_ERROR)
+    try:
+        sources = _watch.sources(params, commands(module))
+        judge = Judge(_watch.judge_config(params))
+    except (_watch.OptionError, ValueError) as exc:
+        module.fail_json(msg=str(exc), exception=exc)
+    patience = Patience(params["poll_interval"], params["timeout"], LOOK_LIMIT if module.check_mode else None)
+    view = wait(sources, judge, patience, time.monotonic, teller(module))
+    secrets = [params["api_key"]] if params["api_key"] else []
+    result = _diagnosis.as_result(view, secrets)
+    if view.status.verdict == "ready":
+        module.exit_json(**result)
+    message = _diagnosis.message(_watch.target(params), view, secrets)
+    if module.check_mode:
+        module.exit_json(msg=message, **result)
+    module.fail_json(msg=message, **result)
+
+
+if __name__ == "__main__":
+    main()
