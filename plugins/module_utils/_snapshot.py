@@ -1,0 +1,579 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
+
+"""What hf_snapshot decides: which files are right, wrong or missing, what that costs, and whether there is room for it.
+
+Pure but for :class:`SnapshotIO`: no third-party library, no AnsibleModule, no clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import re
+import typing as t
+
+from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
+    GIT_SHA1,
+    MANIFEST,
+    OWN_DIR,
+    SHA256,
+    Listing,
+    Manifest,
+    Record,
+    RemoteFile,
+)
+from ansible_collections.modelfleet.serving.plugins.module_utils._safetensors import (
+    INDEX_SUFFIX,
+    HeaderError,
+    index_map,
+)
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
+REPO_ID = re.compile(rf"(?:{_NAME}/)?{_NAME}")
+#: made beside the files: our folder, lock, manifest and its successor, the folder of partial files
+EXTRA_INODES = 5
+
+
+class SnapshotError(Exception):
+    """The task cannot be done; the text says why. ``result`` goes to the user with it."""
+
+    def __init__(self, message: str, result: t.Mapping[str, t.Any] | None = None) -> None:
+        super().__init__(message)
+        self.result = dict(result or {})
+
+
+class Look(t.NamedTuple):
+    """What ``lstat`` says about a path."""
+
+    #: file, link, directory or other
+    kind: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+class Room(t.NamedTuple):
+    """The file system that would take the files."""
+
+    #: nearest existing folder above the snapshot
+    folder: str
+    free_bytes: int
+    #: None where the file system makes inodes as needed
+    free_inodes: int | None
+    #: why nothing can be written there, or empty
+    problem: str = ""
+
+
+class Step(t.NamedTuple):
+    """What is to be done for one file."""
+
+    file: RemoteFile
+    #: a key of :data:`ACTIONS`
+    action: str
+    reason: str
+    #: bytes of it that an earlier run already has in its partial file
+    partial: int = 0
+
+
+#: what happens to a file, and what its entry in "before" of the diff says
+ACTIONS = {
+    "keep": "{size} bytes, {algorithm} {digest}",
+    "adopt": "{size} bytes, not recorded",
+    "download": "absent",
+    "repair": "wrong: {reason}",
+}
+TRANSFERS = ("download", "repair")
+
+
+class Request(t.NamedTuple):
+    """The module's options, as far as they decide something here."""
+
+    repo_id: str
+    revision: str
+    root: str
+    endpoint: str
+    allow: tuple[str, ...]
+    ignore: tuple[str, ...]
+    state: str
+    verify: str
+    reserve_bytes: int
+
+
+class Plan(t.NamedTuple):
+    snapshot: str
+    listing: Listing
+    steps: tuple[Step, ...]
+    #: marks of the files that are right
+    records: t.Mapping[str, Record]
+    #: what the manifest on the disk said when the plan was made
+    manifest: Manifest | None
+
+    @property
+    def transfers(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.action in TRANSFERS)
+
+    @property
+    def bytes_missing(self) -> int:
+        return sum(step.file.size - step.partial for step in self.transfers)
+
+    @property
+    def changed(self) -> bool:
+        done = self.manifest is not None and self.manifest.complete
+        return not done or any(step.action != "keep" for step in self.steps)
+
+
+class SnapshotIO(t.Protocol):
+    """The world outside: Hub, disk, clock."""
+
+    def listing(self, repo_id: str, revision: str) -> Listing:
+        """Ask the Hub."""
+
+    def check_access(self, repo_id: str, commit: str, path: str) -> None:
+        """Raise when the Hub would not hand out this file."""
+
+    def manifest(self, snapshot: str) -> Manifest | None:
+        """The manifest on the disk."""
+
+    def save(self, snapshot: str, manifest: Manifest) -> None:
+        """Write the manifest."""
+
+    def look(self, path: str) -> Look | None:
+        """None when nothing is there."""
+
+    def digests(self, snapshot: str, files: t.Sequence[RemoteFile]) -> t.Mapping[str, str]:
+        """The digest each file has on the disk, or what keeps it from being read."""
+
+    def header_problem(self, path: str) -> str:
+        """What is wrong with a safetensors file, by its header; empty when nothing is."""
+
+    def read_text(self, path: str) -> str:
+        """A small file."""
+
+    def partial_size(self, snapshot: str, file: RemoteFile) -> int:
+        """Bytes an earlier run left of the file."""
+
+    def room(self, snapshot: str) -> Room:
+        """Room for the snapshot."""
+
+    def lock(self, snapshot: str) -> contextlib.AbstractContextManager[None]:
+        """Keep other runs out."""
+
+    def transfer(
+        self, plan: Plan, request: Request, on_records: t.Callable[[t.Mapping[str, Record]], None]
+    ) -> tuple[int, int]:
+        """Download what the plan wants. Bytes downloaded, and retries."""
+
+    def now(self) -> int:
+        """Seconds since the epoch."""
+
+    def remove(self, snapshot: str) -> None:
+        """Remove the snapshot."""
+
+    def clean(self, snapshot: str) -> None:
+        """Remove what transfers leave behind."""
+
+
+# -- names ------------------------------------------------------------------------------
+
+
+def snapshot_path(root: str, repo_id: str, commit: str) -> str:
+    return f"{root.rstrip('/')}/snapshots/{repo_id.replace('/', '--')}/{commit}"
+
+
+def unsafe_name(path: str) -> str:
+    """Why a published file name must not be used on a host, or empty."""
+    parts = path.split("/")
+    if not path or path.startswith("/") or any(part in ("", ".", "..") for part in parts):
+        return "leads out of the snapshot"
+    if any(ord(char) < 32 or ord(char) == 127 for char in path):
+        return "has control characters"
+    if parts[0] == OWN_DIR:
+        return f"lies in {OWN_DIR}, which is not the repository's"
+    if max(len(part.encode("utf-8", "surrogatepass")) for part in parts) > 255:
+        return "is longer than a file name may be"
+    return ""
+
+
+def select(files: t.Iterable[RemoteFile], allow: t.Sequence[str], ignore: t.Sequence[str]) -> tuple[RemoteFile, ...]:
+    """The files that the patterns choose, by huggingface_hub's rules: shell patterns over the whole path."""
+
+    def matches(path: str, patterns: t.Sequence[str]) -> bool:
+        return any(
+            fnmatch.fnmatchcase(path, pattern + "*" if pattern.endswith("/") else pattern) for pattern in patterns
+        )
+
+    return tuple(
+        file for file in sorted(files) if (not allow or matches(file.path, allow)) and not matches(file.path, ignore)
+    )
+
+
+def check_request(request: Request) -> None:
+    if not REPO_ID.fullmatch(request.repo_id) or "--" in request.repo_id or ".." in request.repo_id:
+        raise SnapshotError(f"repo_id {request.repo_id!r} is not of the form OWNER/NAME, such as moonshotai/Kimi-K2.5.")
+    if not request.root.startswith("/"):
+        raise SnapshotError(f"root {request.root!r} is not an absolute path.")
+    if not request.revision:
+        raise SnapshotError("revision is empty: give a branch, tag or commit.")
+
+
+# -- the plan ---------------------------------------------------------------------------
+
+
+class Finding(t.NamedTuple):
+    """What a look at one file tells. ``right`` None: only its content can tell."""
+
+    right: bool | None
+    reason: str
+    missing: bool = False
+
+
+def first_look(file: RemoteFile, look: Look | None, record: Record | None, verify: str) -> Finding:
+    """Judge a file by its directory entry."""
+    if look is None:
+        return Finding(False, "not there", missing=True)
+    if look.kind != "file":
+        return Finding(False, f"is a {look.kind}, not a file")
+    if look.size != file.size:
+        return Finding(False, f"has {look.size} bytes, expected {file.size}")
+    if verify == "full":
+        return Finding(None, "")
+    if record is None:
+        return Finding(None, "not recorded")
+    if (look.mtime_ns, look.inode) != (record.mtime_ns, record.inode):
+        return Finding(None, "touched since it was recorded")
+    return Finding(True, "as recorded")
+
+
+def by_content(file: RemoteFile, finding: Finding, digest: str) -> Finding:
+    """Judge a file by the digest of its content."""
+    if digest != file.digest:
+        return Finding(False, f"expected {file.algorithm} {file.digest}, found {digest}")
+    return Finding(True, f"{finding.reason}, content is right" if finding.reason else "content is right")
+
+
+def make_plan(request: Request, listing: Listing, manifest: Manifest | None, io: SnapshotIO) -> Plan:
+    """Compare what is there with what is published."""
+    snapshot = snapshot_path(request.root, request.repo_id, listing.commit)
+    files = _selection(request, listing)
+    # the same path with another digest cannot be: a commit's content is fixed
+    old = manifest.records if manifest is not None else {}
+    looks = {file.path: io.look(f"{snapshot}/{file.path}") for file in files}
+    findings = {file.path: first_look(file, looks[file.path], old.get(file.path), request.verify) for file in files}
+    unproven = [file for file in files if findings[file.path].right is None]
+    digests = io.digests(snapshot, unproven) if unproven else {}
+    for file in unproven:
+        findings[file.path] = by_content(file, findings[file.path], digests[file.path])
+    if request.verify != "stat":
+        _check_headers(snapshot, files, findings, io)
+    records = dict(old)
+    steps = []
+    for file in files:
+        step, record = _step(file, findings[file.path], looks[file.path], old.get(file.path), io.now())
+        if record is None:
+            records.pop(file.path, None)
+            step = step._replace(partial=io.partial_size(snapshot, file))
+        else:
+            records[file.path] = record
+        steps.append(step)
+    return Plan(snapshot, listing, tuple(steps), records, manifest)
+
+
+def _selection(request: Request, listing: Listing) -> tuple[RemoteFile, ...]:
+    files = select(listing.files, request.allow, request.ignore)
+    if not files:
+        what = "no file" if not listing.files else f"none of its {len(listing.files)} files matches the patterns"
+        raise SnapshotError(f"{request.repo_id} at commit {listing.commit} gives nothing to download: {what}.")
+    for file in files:
+        problem = unsafe_name(file.path)
+        if problem:
+            raise SnapshotError(
+                f"{request.repo_id} at commit {listing.commit} has a file named {file.path!r}, which {problem}. "
+                "Leave it out by ignore_patterns, and ask who published it why."
+            )
+    return files
+
+
+def _check_headers(snapshot: str, files: t.Iterable[RemoteFile], findings: dict[str, Finding], io: SnapshotIO) -> None:
+    for file in files:
+        if findings[file.path].right and file.path.endswith(".safetensors"):
+            problem = io.header_problem(f"{snapshot}/{file.path}")
+            if problem:
+                findings[file.path] = Finding(False, problem)
+
+
+def _step(
+    file: RemoteFile, finding: Finding, look: Look | None, record: Record | None, now: int
+) -> tuple[Step, Record | None]:
+    if not finding.right or look is None:
+        return Step(file, "download" if finding.missing else "repair", finding.reason), None
+    if record is not None and (record.mtime_ns, record.inode) == (look.mtime_ns, look.inode):
+        return Step(file, "keep", finding.reason), record
+    return Step(file, "adopt", finding.reason), Record(look.mtime_ns, look.inode, now)
+
+
+def check_room(request: Request, plan: Plan, room: Room) -> None:
+    """Refuse, before the first byte, what cannot fit."""
+    steps = plan.transfers
+    what = f"{request.repo_id} at commit {plan.listing.commit} into {plan.snapshot}"
+    if room.problem:
+        raise SnapshotError(f"Cannot put {what}: {room.problem}. Nothing was downloaded.")
+    wanted = plan.bytes_missing + request.reserve_bytes
+    if wanted > room.free_bytes:
+        raise SnapshotError(
+            f"Not enough room to put {what}: {_amount(plan.bytes_missing)} to download and "
+            f"{_amount(request.reserve_bytes)} to keep free (reserve_bytes) make {_amount(wanted)}, but the file "
+            f"system of {room.folder} has {_amount(room.free_bytes)} free: {_amount(wanted - room.free_bytes)} short. "
+            "Nothing was downloaded. Free space there, or choose another root."
+        )
+    inodes = len(steps) + len({step.file.path.rpartition("/")[0] for step in steps}) + EXTRA_INODES
+    if room.free_inodes is not None and inodes > room.free_inodes:
+        raise SnapshotError(
+            f"Not enough inodes to put {what}: {inodes} are needed, but the file system of {room.folder} has "
+            f"{room.free_inodes} free. Nothing was downloaded. Remove files there, or choose another root."
+        )
+
+
+def _amount(count: int) -> str:
+    return f"{count / (1 << 30):.2f} GiB ({count} bytes)"
+
+
+def index_problem(snapshot: str, plan: Plan, io: SnapshotIO) -> str:
+    """What an index of the selection promises and the snapshot does not hold, or empty."""
+    chosen = {step.file.path for step in plan.steps}
+    published = {file.path for file in plan.listing.files}
+    for path in sorted(chosen):
+        if not path.endswith(INDEX_SUFFIX):
+            continue
+        folder = path.rpartition("/")[0]
+        try:
+            names = set(index_map(io.read_text(f"{snapshot}/{path}")).values())
+        except HeaderError as exc:
+            return f"{path}: {exc}"
+        needed = {f"{folder}/{name}" if folder else name for name in names}
+        if needed - published:
+            return f"{path} names {_some(needed - published)} that the commit does not have: published incomplete"
+        # an index without any of its files is a choice (configuration only), with some of them an oversight
+        if needed & chosen and needed - chosen:
+            return f"{path} names {_some(needed - chosen)} that the patterns leave out"
+    return ""
+
+
+def _some(names: t.Collection[str]) -> str:
+    return f"{len(names)} file{'s' if len(names) > 1 else ''} (first: {min(names)})"
+
+
+# -- the run ----------------------------------------------------------------------------
+
+
+def run(params: t.Mapping[str, t.Any], check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
+    """Do what the options ask; the module's result without times."""
+    request = Request(
+        repo_id=params["repo_id"],
+        revision=params["revision"],
+        root=params["root"],
+        endpoint=params["endpoint"].rstrip("/"),
+        allow=tuple(params["allow_patterns"] or ()),
+        ignore=tuple(params["ignore_patterns"] or ()),
+        state=params["state"],
+        verify=params["verify"],
+        reserve_bytes=params["reserve_bytes"],
+    )
+    check_request(request)
+    return {"present": _present, "verified": _verified, "absent": _absent}[request.state](request, check_mode, io)
+
+
+def _known(request: Request, io: SnapshotIO) -> tuple[Listing, Manifest | None]:
+    """The listing, from the manifest where that is as good as the Hub: a commit never changes."""
+    pinned = COMMIT.fullmatch(request.revision) is not None
+    if pinned:
+        manifest = io.manifest(snapshot_path(request.root, request.repo_id, request.revision))
+        if manifest is not None:
+            return manifest.listing, manifest
+    listing = io.listing(request.repo_id, request.revision)
+    if not COMMIT.fullmatch(listing.commit) or (pinned and listing.commit != request.revision):
+        raise SnapshotError(
+            f"{request.endpoint} resolves {request.revision} of {request.repo_id} to {listing.commit!r}, "
+            "which is not the commit it should be. Is the endpoint a faithful mirror?"
+        )
+    return listing, io.manifest(snapshot_path(request.root, request.repo_id, listing.commit))
+
+
+def _present(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
+    listing, manifest = _known(request, io)
+    plan = make_plan(request, listing, manifest, io)
+    _check_feasible(request, plan, io)
+    if check_mode or not plan.changed:
+        return present_result(plan, plan.bytes_missing, 0)
+    with io.lock(plan.snapshot):
+        now = io.manifest(plan.snapshot)
+        if now != manifest:
+            # another run was here while this one planned or waited
+            plan = make_plan(request, listing, now, io)
+            _check_feasible(request, plan, io)
+        downloaded, retries = _carry_out(request, plan, io)
+    return present_result(plan, downloaded, retries)
+
+
+def _check_feasible(request: Request, plan: Plan, io: SnapshotIO) -> None:
+    if plan.transfers:
+        check_room(request, plan, io.room(plan.snapshot))
+        if plan.listing.gated:
+            # anybody may list a gated repository; reading it is another matter
+            io.check_access(request.repo_id, plan.listing.commit, plan.transfers[0].file.path)
+    blocked = [step for step in plan.steps if step.reason == "is a directory, not a file"]
+    if blocked:
+        raise SnapshotError(
+            f"{plan.snapshot}/{blocked[0].file.path} is a directory where the commit has a file. Remove it, or "
+            "remove the snapshot with state absent."
+        )
+
+
+def _carry_out(request: Request, plan: Plan, io: SnapshotIO) -> tuple[int, int]:
+    records = dict(plan.records)
+
+    def record(new: t.Mapping[str, Record], complete: bool = False) -> None:
+        records.update(new)
+        io.save(plan.snapshot, Manifest(request.repo_id, request.endpoint, plan.listing, records, complete))
+
+    record({})
+    downloaded, retries = io.transfer(plan, request, record) if plan.transfers else (0, 0)
+    for step in plan.transfers:
+        if step.file.path.endswith(".safetensors"):
+            problem = io.header_problem(f"{plan.snapshot}/{step.file.path}")
+            if problem:
+                raise SnapshotError(
+                    f"{step.file.path} has the content the Hub lists, but is no intact safetensors file: {problem}. "
+                    f"{request.repo_id} at commit {plan.listing.commit} was published broken: use another revision."
+                )
+    problem = index_problem(plan.snapshot, plan, io)
+    if problem:
+        raise SnapshotError(
+            f"The checkpoint {request.repo_id} at commit {plan.listing.commit} is incomplete: {problem}."
+        )
+    record({}, complete=True)
+    io.clean(plan.snapshot)
+    return downloaded, retries
+
+
+def _verified(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
+    listing, manifest = _known(request, io)
+    plan = make_plan(request, listing, manifest, io)
+    result = {**present_result(plan, 0, 0), "changed": False}
+    result["diff"]["after"] = result["diff"]["before"]
+    bad = [f"{step.file.path}: {step.reason}" for step in plan.transfers]
+    if bad:
+        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+        raise SnapshotError(
+            f"{len(bad)} of {len(plan.steps)} files of {plan.snapshot} are not as published: {'; '.join(bad[:5])}{more}"
+            ". Repair them with state present.",
+            result,
+        )
+    problem = index_problem(plan.snapshot, plan, io)
+    if problem:
+        raise SnapshotError(f"{plan.snapshot} is incomplete: {problem}.", result)
+    return result
+
+
+def _absent(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
+    commit = request.revision
+    if not COMMIT.fullmatch(commit):
+        commit = io.listing(request.repo_id, request.revision).commit
+    snapshot = snapshot_path(request.root, request.repo_id, commit)
+    there = io.look(snapshot) is not None
+    manifest = io.manifest(snapshot) if there else None
+    if there and not check_mode:
+        with io.lock(snapshot):
+            io.remove(snapshot)
+    before = [f"{file.path}: {_content(file)}" for file in manifest.listing.files] if manifest else []
+    return {
+        "changed": there,
+        "path": snapshot,
+        "commit": commit,
+        "manifest": f"{snapshot}/{MANIFEST}",
+        "files": [],
+        "bytes_total": 0,
+        "bytes_downloaded": 0,
+        "bytes_reused": 0,
+        "retries": 0,
+        "diff": _diff(snapshot, before or ["present"] if there else [], []),
+    }
+
+
+# -- the result -------------------------------------------------------------------------
+
+
+def present_result(plan: Plan, downloaded: int, retries: int) -> dict[str, t.Any]:
+    """The same for the plan and for the run that carried it out."""
+    total = sum(step.file.size for step in plan.steps)
+    return {
+        "changed": plan.changed,
+        "path": plan.snapshot,
+        "commit": plan.listing.commit,
+        "manifest": f"{plan.snapshot}/{MANIFEST}",
+        "files": [
+            {
+                "path": step.file.path,
+                "size": step.file.size,
+                "sha256": step.file.digest if step.file.algorithm == SHA256 else None,
+                "git_sha1": step.file.digest if step.file.algorithm == GIT_SHA1 else None,
+                "action": step.action,
+                "reason": step.reason,
+            }
+            for step in plan.steps
+        ],
+        "bytes_total": total,
+        "bytes_downloaded": downloaded,
+        "bytes_reused": total - plan.bytes_missing,
+        "retries": retries,
+        "diff": _diff(
+            plan.snapshot,
+            [f"{step.file.path}: {_before(step)}" for step in plan.steps],
+            [f"{step.file.path}: {_content(step.file)}" for step in plan.steps],
+        ),
+    }
+
+
+def _content(file: RemoteFile) -> str:
+    return ACTIONS["keep"].format(**file._asdict())
+
+
+def _before(step: Step) -> str:
+    return ACTIONS[step.action].format(**step.file._asdict(), reason=step.reason)
+
+
+def _diff(snapshot: str, before: t.Sequence[str], after: t.Sequence[str]) -> dict[str, str]:
+    return {
+        "before_header": snapshot,
+        "after_header": snapshot,
+        "before": "".join(f"{line}\n" for line in before),
+        "after": "".join(f"{line}\n" for line in after),
+    }
+
+
+__all__ = (
+    "COMMIT",
+    "Finding",
+    "Look",
+    "Plan",
+    "Request",
+    "Room",
+    "SnapshotError",
+    "SnapshotIO",
+    "Step",
+    "by_content",
+    "check_request",
+    "check_room",
+    "first_look",
+    "index_problem",
+    "make_plan",
+    "present_result",
+    "run",
+    "select",
+    "snapshot_path",
+    "unsafe_name",
+)
