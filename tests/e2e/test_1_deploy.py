@@ -1,0 +1,113 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From nothing to two answering hosts with one command; again without a change; through a reboot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+BOOK = "playbooks/deploy_kimi.yml"
+HOSTS = {"demo1": "10.77.0.11", "demo2": "10.77.0.12"}
+UNIT = "vllm@kimi.service"
+MODEL = "kimi-demo"
+#: what a deployment makes; nothing of it may be there after a check run
+PLACES = "/etc/systemd/system/vllm@* /etc/modelfleet /var/lib/modelfleet /srv/models/*"
+TRACES = f"ls -d {PLACES} 2>/dev/null; getent passwd vllm; true"
+
+
+def manifest(lab, host):
+    path = lab.host(host, "ls /srv/models/snapshots/*/*/.modelfleet/manifest.json").split()[0]
+    return path, json.loads(lab.host(host, f"cat {path}"))
+
+
+def test_check_mode_on_fresh_hosts_changes_nothing_and_predicts(lab):
+    before = {host: lab.host(host, TRACES) for host in HOSTS}
+    done = lab.playbook(BOOK, "--check", "--diff")
+    assert done.rc == 0, done.out
+    assert {host: lab.host(host, TRACES) for host in HOSTS} == before == dict.fromkeys(HOSTS, "")
+    for host, count in done.changed().items():
+        assert count > 0, f"{host}: a check run on a fresh host predicted no change\n{done.out}"
+    assert set(done.changed()) >= set(HOSTS)
+    # the diff names the shards that would come and the unit that would be written
+    assert "model-00001-of-" in done.out
+    assert "vllm@" in done.out
+
+
+def test_deploy_serves_on_both_hosts(lab):
+    done = lab.playbook(BOOK)
+    assert done.rc == 0, done.out
+    for host, address in HOSTS.items():
+        answer = lab.chat(address, 8000, MODEL, "What is the capital of France?")
+        assert "Paris" in answer["choices"][0]["message"]["content"], answer
+        assert lab.host(host, f"systemctl is-enabled {UNIT}").strip() == "enabled"
+        assert lab.host(host, f"systemctl show -p NRestarts --value {UNIT}").strip() == "0"
+    # the report: a row per host, with the verdict
+    for host in HOSTS:
+        assert any(host in line and "ready" in line and MODEL in line for line in done.out.splitlines()), done.out
+
+
+def test_snapshot_is_as_published_and_the_view_is_patched(lab, hub_root):
+    path, _data = manifest(lab, "demo1")
+    snapshot = path.rsplit("/.modelfleet", 1)[0]
+    published = hub_root / "demo/Kimi-Demo-NVFP4"
+    for file in sorted(p for p in published.rglob("*") if p.is_file()):
+        name = file.relative_to(published)
+        there = lab.host("demo1", f"sha256sum '{snapshot}/{name}'").split()[0]
+        assert there == hashlib.sha256(file.read_bytes()).hexdigest(), name
+    view = lab.host("demo1", "dirname $(ls /srv/models/views/*/*/hf_quant_config.json)").strip()
+    patched = json.loads(lab.host("demo1", f"cat {view}/hf_quant_config.json"))
+    original = json.loads((published / "hf_quant_config.json").read_text())
+    assert original["quantization"]["kv_cache_quant_algo"] == "FP8"
+    assert patched["quantization"]["kv_cache_quant_algo"] is None, "nulled, not deleted: NVFP4 requires the key"
+    original["quantization"]["kv_cache_quant_algo"] = None
+    assert patched == original, "nothing else changed"
+    links = lab.host("demo1", f"find {view} -name '*.safetensors' -type l | wc -l").strip()
+    assert links == str(len(list(published.glob("*.safetensors"))))
+
+
+def test_running_again_changes_nothing(lab):
+    done = lab.playbook(BOOK)
+    assert done.rc == 0, done.out
+    changed = done.changed()
+    assert set(changed) >= set(HOSTS) and set(changed.values()) == {0}, done.out
+    checked = lab.playbook(BOOK, "--check", "--diff")
+    assert checked.rc == 0 and set(checked.changed().values()) == {0}, checked.out
+
+
+def test_status_reads_and_changes_nothing(lab):
+    done = lab.playbook("playbooks/status.yml")
+    assert done.rc == 0, done.out
+    assert set(done.changed().values()) == {0}, done.out
+    for host in HOSTS:
+        assert host in done.out and UNIT in done.out
+
+
+def test_no_secret_is_in_reach_of_the_service(lab):
+    token = "hf_E2EsecretTOKENe2e"
+    done = lab.playbook(BOOK, "-vvv", model_download_token=token)
+    assert done.rc == 0, done.out[-3000:]
+    assert token not in done.out
+    for host in HOSTS:
+        found = lab.host(
+            host,
+            f"grep -rl {token} /etc /var/lib/modelfleet /srv/models; journalctl --no-pager | grep -c {token}; "
+            f"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'hf_E2Esecret[T]OKEN'; true",
+        )
+        assert found.split() == ["0", "0"], found
+
+
+@pytest.mark.parametrize("host", ["demo1"])
+def test_survives_a_reboot(lab, host, tmp_path):
+    done = lab.lab("reboot", host)
+    assert done.rc == 0, done.out
+    result = lab.module(
+        host, "vllm_health_wait", {"unit": UNIT, "url": f"http://{HOSTS[host]}:8000", "model": MODEL}, tmp_path
+    )
+    assert result["verdict"] == "ready", result["_output"]
+    answer = lab.chat(HOSTS[host], 8000, MODEL, "What is the capital of France?")
+    assert "Paris" in answer["choices"][0]["message"]["content"]
