@@ -9,13 +9,14 @@ import typing as t
 from ansible_collections.modelfleet.serving.plugins.plugin_utils._detached import DetachedAction
 
 
-def amount(count: float) -> str:
-    """Bytes as people read them."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"
+def amount(done: int, total: int) -> str:
+    """How much of how much, in the unit that fits the whole."""
+    if total < 1024:
+        return f"{done}/{total} B"
+    unit, size = next(
+        (unit, size) for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)) if total >= size
+    )
+    return f"{done / size:.1f}/{total / size:.1f} {unit}"
 
 
 def duration(seconds: float) -> str:
@@ -36,11 +37,12 @@ class ActionModule(DetachedAction):
             return message
         done = state["bytes_done"]
         parts = [
-            f"{phase} {amount(done)} of {amount(total)} {100 * done // total}%",
+            f"{phase} {amount(done, total)} {100 * done // total}%",
             f"{state['files_done']}/{state['files_total']} files",
         ]
         if state.get("rate_bytes_s"):
-            parts.append(f"{state['rate_bytes_s'] / 1e6:.0f} MB/s")
+            rate = state["rate_bytes_s"] / 1e6
+            parts.append(f"{rate:.0f} MB/s" if rate >= 10 else f"{rate:.1f} MB/s")
         if state.get("eta_s") is not None:
             parts.append(f"ETA {duration(state['eta_s'])}")
         if state.get("retries"):
