@@ -22,6 +22,7 @@ import shutil
 import tempfile
 import time
 import typing as t
+import zipfile
 from pathlib import Path
 
 from . import wheels
@@ -34,7 +35,8 @@ PACKAGES = (
     *("python3", "python3-venv", "python3-apt", "iproute2", "iputils-ping", "curl", "ca-certificates", "rsync"),
     *("util-linux", "udev", "kmod", "fdisk", "parted", "e2fsprogs", "xfsprogs", "libgomp1", "numactl"),
 )
-_IMAGE = HERE / "image"
+_IMAGE, _NVML = HERE / "image", HERE / "nvml"
+_IN_LAYER = _IMAGE / "in-layer.sh"
 
 
 class Images(t.NamedTuple):
@@ -136,10 +138,8 @@ def _proxy_settings() -> list[str]:
 
 
 def _wheelhouse() -> _Artifact:
-    stubs = repr(wheels.STUBS)
-    return _artifact(
-        "wheelhouse", "wheels of vLLM (CPU) and tools, 0.6 GB", wheels.fill, wheels.TOOLS_LOCK, wheels.VLLM_LOCK, stubs
-    )
+    ingredients = (wheels.TOOLS_LOCK, wheels.VLLM_LOCK, repr(wheels.STUBS), wheels.NVML_HEADER)
+    return _artifact("wheelhouse", "wheels for vLLM (CPU) and tools, 0.6 GB", wheels.fill, *ingredients)
 
 
 def _vllm(base: _Artifact, wheelhouse: _Artifact) -> _Artifact:
@@ -148,50 +148,59 @@ def _vllm(base: _Artifact, wheelhouse: _Artifact) -> _Artifact:
     def make(target: Path, step: Step) -> None:
         step.detail = "2.5 GB"
         requirements = [*wheels.locked(wheels.VLLM_LOCK), *(f"{s.name}=={s.version}" for s in wheels.STUBS)]
-        _in_layer([base.path], target, wheelhouse.path, script, requirements)
+        with _layer_files(wheelhouse.path, script, requirements) as files:
+            _in_layer(base.path, target, files, script.name)
 
-    return _artifact(
-        "vllm", "vLLM layer (/opt/vllm)", make, base.path.name, wheelhouse.path.name, script, _IMAGE / "in-layer.sh"
-    )
+    ingredients = (base.path.name, wheels.VLLM_LOCK, repr(wheels.STUBS), script, _IN_LAYER)
+    return _artifact("vllm", "vLLM layer (/opt/vllm)", make, *ingredients)
 
 
 def _tools(base: _Artifact, wheelhouse: _Artifact) -> _Artifact:
     script = _IMAGE / "install-tools.sh"
-    sources = sorted(p for p in (_IMAGE / "files").rglob("*") if p.is_file())
-
-    def make(target: Path, _step: Step) -> None:
-        _in_layer([base.path], target, wheelhouse.path, script, wheels.locked(wheels.TOOLS_LOCK))
-        shutil.copytree(_IMAGE / "files", target, dirs_exist_ok=True)
-
-    names = [str(p.relative_to(_IMAGE)) for p in sources]
-    return _artifact(
-        "tools",
-        "tools layer",
-        make,
-        base.path.name,
-        wheelhouse.path.name,
-        script,
-        _IMAGE / "in-layer.sh",
-        *names,
-        *sources,
+    own = sorted(
+        p for folder in (_IMAGE / "files", _NVML) for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"
     )
 
+    def make(target: Path, _step: Step) -> None:
+        with _layer_files(wheelhouse.path, script, wheels.locked(wheels.TOOLS_LOCK)) as files:
+            shutil.copytree(_IMAGE / "files", files / "files", ignore=shutil.ignore_patterns("__pycache__"))
+            _compile_nvml(wheelhouse.path, files / "libnvidia-ml.so.1")
+            _in_layer(base.path, target, files, script.name)
 
-def _in_layer(lower: list[Path], upper: Path, wheelhouse: Path, script: Path, requirements: list[str]) -> None:
-    """Run ``script`` in a chroot of ``lower``; what it changes becomes ``upper``."""
-    uv = wheels.build_tools() / "uv"
-    with tempfile.TemporaryDirectory(prefix="new-work-", dir=CACHE) as work:
-        files = Path(work, "files")
-        files.mkdir()
-        # Hard links: the chroot sees the wheels without a mount more, and without a copy.
+    names = (str(p.relative_to(HERE)) for p in own)
+    ingredients = (base.path.name, wheels.TOOLS_LOCK, wheels.NVML_HEADER, script, _IN_LAYER, *names, *own)
+    return _artifact("tools", "tools layer", make, *ingredients)
+
+
+def _compile_nvml(wheelhouse: Path, library: Path) -> None:
+    (wheel,) = wheelhouse.glob("nvidia_nvml_dev-*.whl")
+    with tempfile.TemporaryDirectory() as include, zipfile.ZipFile(wheel) as archive:
+        (header,) = (name for name in archive.namelist() if name.endswith("/nvml.h"))
+        Path(include, "nvml.h").write_bytes(archive.read(header))
+        run([_NVML / "build.sh", include, library])
+
+
+@contextlib.contextmanager
+def _layer_files(wheelhouse: Path, script: Path, requirements: list[str]) -> t.Iterator[Path]:
+    """A folder with what is needed to make a layer. In the cache, for hard links to the wheels instead of copies."""
+    with tempfile.TemporaryDirectory(prefix="new-", dir=CACHE) as folder:
+        files = Path(folder)
         for wheel in wheelhouse.iterdir():
             os.link(wheel, files / wheel.name)
-        shutil.copy2(uv, files / "uv")
+        shutil.copy2(wheels.build_tools() / "uv", files / "uv")
         shutil.copy2(script, files / script.name)
         (files / "requirements.txt").write_text("".join(f"{r}\n" for r in requirements))
-        command: list[str | Path] = ["unshare", "--mount", "--propagation=private", _IMAGE / "in-layer.sh"]
-        command += [":".join(str(p) for p in lower), upper, work, files, "/bin/sh", f"/run/lab/{script.name}"]
-        run(command, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"})
+        yield files
+
+
+def _in_layer(lower: Path, upper: Path, files: Path, script: str) -> None:
+    """Run ``script`` of ``files`` in a chroot of ``lower``; what it changes becomes ``upper``."""
+    with tempfile.TemporaryDirectory(prefix="new-", dir=CACHE) as work:
+        command = ["unshare", "--mount", "--propagation=private", _IN_LAYER, lower, upper, work, files]
+        run(
+            [*command, "/bin/sh", f"/run/lab/{script}"],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
+        )
 
 
 def _ensure_ssh_key() -> None:

