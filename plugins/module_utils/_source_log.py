@@ -27,7 +27,7 @@ HISTORY_ENTRIES = 500
 FILE_BYTES = 8 * 1024 * 1024
 #: an unfinished line longer than this is a bar that never ends its line; its newest state is at the end
 PARTIAL_BYTES = 64 * 1024
-FIELDS = "MESSAGE,_PID,_TRANSPORT,UNIT,_SYSTEMD_INVOCATION_ID,INVOCATION_ID"
+FIELDS = "MESSAGE,_PID,_TRANSPORT,UNIT"
 
 
 class LogReading(t.NamedTuple):
@@ -59,7 +59,6 @@ class JournalEntry(t.NamedTuple):
     """One entry of ``journalctl -o json``."""
 
     cursor: str
-    invocation: str
     records: tuple[LogRecord, ...]
 
 
@@ -98,28 +97,24 @@ def parse_entry(line: str) -> t.Optional[JournalEntry]:
     lines = split_lines(decode_message(fields.get("MESSAGE")).rstrip("\n"))
     return JournalEntry(
         cursor=str(fields["__CURSOR"]),
-        invocation=decode_message(fields.get("_SYSTEMD_INVOCATION_ID") or fields.get("INVOCATION_ID")),
         records=tuple(LogRecord(text, pid, side) for text in lines),
     )
 
 
-def latest_starts(entries: t.Sequence[JournalEntry], count: int) -> list[JournalEntry]:
-    """The entries of the last ``count`` starts; what belongs to no start is left out."""
-    order = list(dict.fromkeys(entry.invocation for entry in reversed(entries) if entry.invocation))[:count]
-    return [entry for entry in entries if entry.invocation in order]
-
-
 class JournalSource:
-    """A unit's journal: from its current start (and those it was restarted after) on, then by cursor."""
+    """A unit's journal: from its current start on, then by cursor, so that later restarts are in it.
+
+    What earlier starts wrote is left alone: a crash of last week must not be taken for one of the server that systemd
+    has brought back since.
+    """
 
     def __init__(self, unit: str, run_command: RunCommand, journalctl: str = "journalctl") -> None:
         self._unit = unit
         self._run = run_command
         self._base = [journalctl, "--output=json", "--all", "--quiet", "--no-pager", f"--output-fields={FIELDS}"]
         self._cursor = ""
-        #: of the unit, told by whoever reads its state
+        #: of the unit's current start, told by whoever reads its state
         self.invocation = ""
-        self.restarts = 0
 
     def read(self) -> LogReading:
         limit, selection = self._selection()
@@ -127,8 +122,6 @@ class JournalSource:
         entries = [entry for entry in map(parse_entry, out.splitlines()) if entry]
         if status != 0 and not entries:
             return LogReading(notes=(f"The journal of {self._unit} could not be read: {_reason(status, out, err)}",))
-        if not self._cursor and self.restarts:
-            entries = latest_starts(entries, self.restarts + 1)
         if entries:
             self._cursor = entries[-1].cursor
         notes = (f"Only the last {limit} new journal entries were read.",) if len(entries) >= limit else ()
@@ -138,8 +131,6 @@ class JournalSource:
         by_unit = [f"--unit={self._unit}"]
         if self._cursor:
             return JOURNAL_ENTRIES, [*by_unit, f"--after-cursor={self._cursor}"]
-        if self.restarts:
-            return JOURNAL_ENTRIES, [*by_unit, "--boot"]
         if self.invocation:
             # its processes' entries carry the first field, the manager's own about them the second
             return JOURNAL_ENTRIES, [
@@ -282,7 +273,6 @@ __all__ = (
     "LogSource",
     "concerns",
     "decode_message",
-    "latest_starts",
     "parse_entry",
     "split_lines",
 )

@@ -60,13 +60,21 @@ def target(params: Params) -> Target:
 
 
 def judge_config(params: Params) -> JudgeConfig:
+    """Raises :class:`OptionError`."""
     return JudgeConfig(
-        stall_timeouts={name: float(seconds) for name, seconds in (params["stall_timeouts"] or {}).items()},
+        stall_timeouts={name: _seconds(name, value) for name, value in (params["stall_timeouts"] or {}).items()},
         expected_model=params["model"],
         want_completion=bool(params["url"]) and params["completion"],
         want_known_answer=bool(params["url"]) and params["completion"] and params["known_answer"] is not None,
         checkpoint_bytes=params["checkpoint_bytes"],
     )
+
+
+def _seconds(name: str, value: t.Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as exc:
+        raise OptionError(f"stall_timeouts.{name} must be a number of seconds, not {value!r}.") from exc
 
 
 def sources(params: Params, run_command: RunCommand) -> Sources:
@@ -107,7 +115,6 @@ def _unit_service(
     def tell(reading: UnitReading) -> None:
         if reading.state is not None:
             journal.invocation = reading.state.invocation_id
-            journal.restarts = reading.state.n_restarts
         if reading.started_s is not None:
             kernel.since = time.time() - (time.monotonic() - reading.started_s)
 
