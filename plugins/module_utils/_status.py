@@ -35,7 +35,7 @@ class JudgeConfig:
     want_known_answer: bool = False
     #: size of all shards, where a manifest knows it
     checkpoint_bytes: typing.Optional[int] = None
-    #: shards that this profile or the last start would have loaded per second; None when nothing is expected
+    #: seconds a shard takes by the profile or the last start; None when nothing is expected
     expected_shard_s: typing.Optional[float] = None
 
 

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
+
+"""One regular expression that finds any of many fixed texts, in about a microsecond a line.
+
+A plain alternation of hundreds of texts is tried in full at every character. Here the texts become a prefix tree, and
+each starts at its rarest character, so that the engine skips nearly every position by its first-character set alone.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+#: characters of vLLM's logs, commonest first; whatever is missing here is rare
+_COMMON = " eriontals1p:cd_0u^3m2/.g,yhv=-'[(5)Ik]4fRF9N6OBb7EP8ASwCTx\""
+_SHORTEST = 6
+
+
+def _from_rarest(text: str) -> str:
+    """The tail of ``text`` that starts at its rarest character, but keeps enough characters to be telling."""
+    last = max(1, len(text) - _SHORTEST)
+    return text[max(range(last), key=lambda i: (_COMMON.find(text[i]) % 1000, -i)) :]
+
+
+def _tree_pattern(texts: typing.Iterable[str]) -> str:
+    by_first: dict[str, list[str]] = {}
+    for text in texts:
+        if not text:
+            return ""  # a shorter text ends here: whatever follows is of no account
+        by_first.setdefault(text[0], []).append(text[1:])
+    branches = [re.escape(first) + _tree_pattern(rest) for first, rest in sorted(by_first.items())]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+def compile_needles(texts: typing.Iterable[str]) -> re.Pattern[str]:
+    """A pattern that matches somewhere in every string that contains one of ``texts``, and in few others."""
+    return re.compile(_tree_pattern(sorted({_from_rarest(text) for text in texts})))
+
+
+__all__ = ("compile_needles",)

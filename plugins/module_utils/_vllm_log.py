@@ -1,0 +1,155 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
+
+"""Reading lines of a vLLM log, 0.10 to 0.33: prefixes, colours, carriage returns, records and progress bars."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+#: ``(EngineCore pid=813) ``; may be missing, doubled, or belong to another process that wrote at the same moment
+_PREFIX = re.compile(
+    r"(?:\((?P<proc>(?:APIServer|ApiServer|EngineCore|Worker|VllmWorker|DPCoordinator|DPSupervisor|RayWorkerWrapper|"
+    r"MainProcess|SpawnProcess|ForkProcess)[^()]*?) pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)\s?)+"
+)
+_RECORD = re.compile(
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<ts>\d\d-\d\d \d\d:\d\d:\d\d) "
+    r"\[(?P<file>[^\]\s:]+):(?P<line>\d+)\] ?(?P<msg>.*)$",
+    re.DOTALL,
+)
+_UVICORN = re.compile(r"^(?P<level>INFO|WARNING|ERROR|CRITICAL):\s{2,}(?P<msg>.*)$", re.DOTALL)
+
+_SHARD_BAR = re.compile(
+    r"(?P<desc>Loading safetensors checkpoint shards(?: \(eager\))?|Multi-thread loading(?: pt checkpoint)? shards|"
+    r"Loading pt checkpoint shards|Loading np_cache checkpoint shards|"
+    r"Loading safetensors using (?:Fastsafetensor loader|Runai Model Streamer|InstantTensor loader)):\s*"
+    r"\d{1,3}% Completed \| (?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
+    r"\[(?P<elapsed>[\d:]+)<[\d:?]+, +(?P<rate>[^\]]+)\]"
+)
+_OTHER_BAR = re.compile(
+    r"(?P<desc>[^\r\n|]{3,120}?):\s*\d{1,3}%\|[^|\r\n]*\|\s*(?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
+    r"\[(?P<elapsed>[\d:]+)<[\d:?]+,\s*(?P<rate>[^\]]*)"
+)
+_UNITS = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+#: bars whose numbers are not files: tensors (Runai) and bytes (InstantTensor)
+_NOT_FILES = ("Runai Model Streamer", "InstantTensor loader")
+
+#: Lines that repeat configuration or input: any word may be in them, so none of them means anything.
+_ECHOES = (
+    "non-default args:",
+    "LLM engine (v",
+    "Dumping scheduler output",
+    "Dumping scheduler stats",
+)
+
+
+class Line(typing.NamedTuple):
+    """One line without prefix and colours."""
+
+    #: process that wrote it, such as ``EngineCore pid=813``; empty when it does not say
+    proc: str
+    #: DEBUG ... CRITICAL; empty for what is not a log record: bars, bare tracebacks, warnings of libraries
+    level: str
+    #: ``MM-DD HH:MM:SS`` or empty
+    stamp: str
+    text: str
+
+
+class Bar(typing.NamedTuple):
+    """One state of a progress bar."""
+
+    desc: str
+    done: float
+    total: float
+    #: the bar's own clock, whole seconds
+    elapsed_s: float
+    #: what the bar says of its own speed; None for the first draw
+    per_s: typing.Optional[float]
+    #: the bar of the weights
+    weights: bool
+    #: ``done`` and ``total`` count files
+    files: bool
+
+
+def pieces(text: str) -> typing.Sequence[str]:
+    """The lines inside a text: bars redraw themselves behind ``\\r``, journald keeps several lines in one message."""
+    if "\r" not in text and "\n" not in text:
+        return (text,)
+    return [piece for piece in text.replace("\r", "\n").split("\n") if piece]
+
+
+def strip_ansi(text: str) -> str:
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
+def parse_line(text: str) -> Line:
+    """Take prefix and record header off one line. Never fails; what is not recognised stays in ``text``."""
+    text = strip_ansi(text)
+    proc = ""
+    prefix = _PREFIX.match(text)
+    if prefix:
+        proc = f"{prefix['proc']} pid={prefix['pid']}"
+        text = text[prefix.end() :]
+    record = _RECORD.search(text) or _UVICORN.match(text)
+    if record is None:
+        return Line(proc, "", "", text)
+    groups = record.groupdict()
+    return Line(proc, groups["level"], groups.get("ts") or "", groups["msg"])
+
+
+def is_echo(text: str) -> bool:
+    return any(echo in text for echo in _ECHOES)
+
+
+def _number(text: str) -> float:
+    return float(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else float(text)
+
+
+def _seconds(text: str) -> float:
+    total = 0
+    for part in text.split(":"):
+        total = total * 60 + int(part or 0)
+    return float(total)
+
+
+def _per_second(text: str) -> typing.Optional[float]:
+    """``34.34s/it`` and ``3.52it/s``, also with unit prefixes; None for ``?it/s``."""
+    match = re.match(r"\s*([\d.]+)([kMGTP]?)\w*/(\w+)", text) or re.match(r"\s*([\d.]+)()(s)/", text)
+    if match is None or float(match[1] or 0) == 0:
+        return None
+    value = float(match[1]) * _UNITS.get(match[2], 1.0)
+    return 1 / value if re.match(r"\s*[\d.]+s/", text) else value
+
+
+def parse_bar(text: str) -> typing.Optional[Bar]:
+    """The progress bar on one line, if there is one."""
+    if "%" not in text:
+        return None
+    weights = "% Completed | " in text
+    match = _SHARD_BAR.search(text) if weights else _OTHER_BAR.search(text)
+    if match is None:
+        return None
+    try:
+        done, total = _number(match["n"]), _number(match["total"])
+        elapsed = _seconds(match["elapsed"])
+    except ValueError:
+        return None
+    desc = match["desc"].strip()
+    return Bar(
+        desc=desc,
+        done=done,
+        total=total,
+        elapsed_s=elapsed,
+        per_s=_per_second(match["rate"]),
+        weights=weights,
+        files=weights and not desc.endswith(_NOT_FILES),
+    )
+
+
+__all__ = ("Bar", "Line", "is_echo", "parse_bar", "parse_line", "pieces", "strip_ansi")
