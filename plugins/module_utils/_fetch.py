@@ -376,8 +376,9 @@ class Fetcher:
             self._meter.at(job.file.path, part.offset, len(data))
             self._limiter.take(len(data))
             now = self._clock()
-            # about a quarter of a second a block: even progress on a slow line, few calls on a fast one
-            block = min(MAX_BLOCK, max(MIN_BLOCK, int(len(data) / max(now - began, 1e-6) / 4)))
+            # about a quarter of a second a block: even progress and little to lose on a slow line, few calls on a fast
+            # one. What comes first comes out of buffers and says nothing about the line: so no more than twice as much
+            block = max(MIN_BLOCK, min(MAX_BLOCK, 2 * block, int(len(data) / max(now - began, 1e-6) / 4)))
             window_bytes += len(data)
             if now - window_start >= policy.stall_timeout:
                 if window_bytes < policy.min_rate * (now - window_start):

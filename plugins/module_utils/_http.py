@@ -26,8 +26,8 @@ REDIRECTS = (301, 302, 303, 307, 308)
 MAX_REDIRECTS = 5
 _SECRETS_IN_URLS = (
     # the query of a signed URL is as good as a token
-    (re.compile(r"(https?://[^\s?#'\"<>]*)[?#][^\s'\"<>]*?(?=[.,;:)\]]*(?:[\s'\"<>]|$))"), r"\1"),
-    (re.compile(r"(https?://)[^\s/@'\"<>]*@"), r"\1"),
+    (re.compile(r"(\w+://[^\s?#'\"<>]*)[?#][^\s'\"<>]*?(?=[.,;:)\]]*(?:[\s'\"<>]|$))"), r"\1"),
+    (re.compile(r"(\w+://)[^\s/@'\"<>]*@"), r"\1"),
 )
 
 

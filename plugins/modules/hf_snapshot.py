@@ -268,7 +268,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import FetchError, Policy
-from ansible_collections.modelfleet.serving.plugins.module_utils._http import redact
+from ansible_collections.modelfleet.serving.plugins.module_utils._http import origin_of, redact
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
     MINIMUM_VERSION,
     Hub,
@@ -315,6 +315,10 @@ def check_values(module: AnsibleModule) -> None:
     for name, lowest in LOWEST.items():
         if module.params[name] < lowest:
             module.fail_json(msg=f"{name} is {module.params[name]}, but must be at least {lowest}.")
+    try:
+        origin_of(module.params["endpoint"])
+    except ValueError as exc:
+        module.fail_json(msg=f"endpoint {exc}.")
     if module.params["transport"] == "xet":
         module.fail_json(msg="transport xet is not available yet. Use auto or http, which get the same bytes.")
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import hashlib
@@ -163,6 +164,20 @@ def test_a_trickle_below_the_minimum_is_given_up_for_a_new_connection(bench: Ben
     assert bench.target.read_bytes() == DATA
     assert "bytes/s from http://localhost:" in bench.meter.message
     assert bench.ranges()[1] not in (None, "bytes=0-")
+
+
+def test_a_slow_file_grows_on_the_disk_as_it_comes(bench: Bench) -> None:
+    bench.hub.fault(on="cdn", action="trickle", rate=1_000_000)
+    sizes: set[int] = set()
+    thread = threading.Thread(target=bench.fetch)
+    thread.start()
+    while thread.is_alive():
+        with contextlib.suppress(FileNotFoundError):
+            sizes.add(bench.partial.stat().st_size)
+        time.sleep(0.02)
+    assert bench.target.read_bytes() == DATA
+    steps = sorted(sizes)
+    assert max(later - earlier for earlier, later in zip(steps, steps[1:])) < 450_000
 
 
 def test_retry_after_is_obeyed(bench: Bench) -> None:
