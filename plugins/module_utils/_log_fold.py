@@ -13,8 +13,9 @@ import re
 import typing
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._needles import compile_needles
-from ansible_collections.modelfleet.serving.plugins.module_utils._signatures import BY_ID, SIGNATURES, Signature
+from ansible_collections.modelfleet.serving.plugins.module_utils._signatures import SIGNATURES, Signature
 from ansible_collections.modelfleet.serving.plugins.module_utils._stage_lines import STAGE_LINES
+from ansible_collections.modelfleet.serving.plugins.module_utils._stages import ORDER
 from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import (
     Bar,
     Line,
@@ -47,6 +48,7 @@ _NEEDLES = compile_needles(
 _SIGNATURES = tuple((row, re.compile(row.pattern, re.DOTALL)) for row in SIGNATURES)
 _STAGE_LINES = tuple((row, re.compile(row.pattern, re.DOTALL)) for row in STAGE_LINES)
 _KERNEL_NAMES = ("vllm", "VLLM", "python", "pt_main", "ray::")
+_CAUSES_KEPT = 16
 _AUTHORS = (("EngineCore", "engine"), ("Worker", "workers"), ("VllmWorker", "workers"))
 _CHECKPOINT_GIB = re.compile(r"Checkpoint size: ([\d.]+) GiB")
 
@@ -58,6 +60,8 @@ class Hit(typing.NamedTuple):
     proc: str
     line: str
     groups: typing.Mapping[str, typing.Optional[str]]
+    #: how many stages the log had entered by then
+    depth: int = 0
 
 
 class News(typing.NamedTuple):
@@ -86,8 +90,7 @@ class LogFold:
     """Feed it the log in order; it keeps what matters."""
 
     def __init__(self) -> None:
-        #: first line that names a cause, first that only says something failed, first after which nothing comes up
-        self.specific: typing.Optional[Hit] = None
+        #: first line that only says that something failed, first after which nothing comes up
         self.generic: typing.Optional[Hit] = None
         self.ending: typing.Optional[Hit] = None
         #: the orderly stop, where it was asked for before anything failed
@@ -111,10 +114,22 @@ class LogFold:
         self.weights_pass = 0
         self.checkpoint_bytes: typing.Optional[int] = None
         self.tail: collections.deque[str] = collections.deque(maxlen=5)
+        #: lines that name a cause, the first of each
+        self._specific: list[Hit] = []
+        self._furthest = 0
+        self._depth = 0
         self._tracebacks: dict[str, _Traceback] = {}
         self._validation = False
         self._partial = ""
         self._reset_news()
+
+    @property
+    def specific(self) -> typing.Optional[Hit]:
+        """The line that names the cause: the earliest of the last two stages, since a server that went on for longer
+        after a complaint did not die of it.
+        """
+        late = [hit for hit in self._specific if hit.depth >= self._depth - 1]
+        return next(iter(late or self._specific), None)
 
     # -- feeding
 
@@ -219,19 +234,25 @@ class LogFold:
                 return  # another engine's bar in between
             self.weights_pass += 1
         self.weights = bar
-        self._stages.append("weights")
+        self._enter("weights")
+
+    def _enter(self, stage: str) -> None:
+        self._stages.append(stage)
+        if ORDER[stage] > self._furthest:
+            self._furthest = ORDER[stage]
+            self._depth += 1
 
     def _author(self, line: Line) -> None:
         """An engine or worker that writes is there, whatever it says."""
         for author, stage in _AUTHORS:
             if line.proc.startswith(author) and line.level:
-                self._stages.append(stage)
+                self._enter(stage)
 
     def _stage(self, line: Line) -> None:
         text = line.text
         for row, pattern in _STAGE_LINES:
             if any(needle in text for needle in row.needles) and pattern.search(text):
-                self._stages.append(row.stage)
+                self._enter(row.stage)
                 self.seen.add(row.id)
                 self.serving = self.serving or row.id == "ready"
                 size = _CHECKPOINT_GIB.search(text) if row.id == "fs_type" else None
@@ -247,7 +268,7 @@ class LogFold:
             # uvicorn's own lines are told by their header, which is off by now
             match = pattern.search(line.text) or pattern.search(f"{line.level}:     {line.text}")
             if match is not None and self._counts(row, line, match):
-                self._take_hit(Hit(row, line.proc, line.text.strip(), match.groupdict()))
+                self._take_hit(Hit(row, line.proc, line.text.strip(), match.groupdict(), self._depth))
                 return
 
     @staticmethod
@@ -266,7 +287,7 @@ class LogFold:
         self.seen.add(row.id)
         if row.kind == "shutdown":
             # only the server's own stop; a stop of the engine alone, or after a failure, is a failure
-            if self.stop is None and self.generic is None and self.specific is None and _is_stop(hit):
+            if self.stop is None and self.generic is None and not self._specific and _is_stop(hit):
                 self.stop = hit
             return
         if row.severity != "fatal" or (self.stop is not None and row.side == "service"):
@@ -274,7 +295,8 @@ class LogFold:
         if row.side == "systemd":
             self._systemd(hit)
         if row.rank == "specific":
-            self.specific = self.specific or hit
+            if len(self._specific) < _CAUSES_KEPT and all(hit.row.id != row.id for hit in self._specific):
+                self._specific.append(hit)
         else:
             self.generic = self.generic or hit
         if row.ends:
@@ -334,6 +356,4 @@ def _is_stop(hit: Hit) -> bool:
     return hit.row.id in ("sh_begun", "sh_interrupt", "sh_uv")
 
 
-WATCH_ROWS = {row.stage: row for row in SIGNATURES if row.severity == "watch"}
-
-__all__ = ("BY_ID", "WATCH_ROWS", "Hit", "LogFold", "News")
+__all__ = ("Hit", "LogFold", "News")

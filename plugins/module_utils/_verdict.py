@@ -16,9 +16,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._eta import Sha
 from ansible_collections.modelfleet.serving.plugins.module_utils._log_fold import Hit, LogFold, News
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress_signs import ProgressSigns, StallClock
 from ansible_collections.modelfleet.serving.plugins.module_utils._readiness import Readiness
-from ansible_collections.modelfleet.serving.plugins.module_utils._stages import BY_NAME, CPU, StageTrack
+from ansible_collections.modelfleet.serving.plugins.module_utils._stages import BY_NAME, LOG, StageTrack
 from ansible_collections.modelfleet.serving.plugins.module_utils._status import Cause, JudgeConfig, Status
-from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import parse_line
+from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import parse_line, presentable
 
 if typing.TYPE_CHECKING:
     from ansible_collections.modelfleet.serving.plugins.module_utils._observe import Observation
@@ -193,14 +193,14 @@ class Judge:
         signs = self._signs
         said = []
         if self._log.last_line:
-            said.append(f"last log line {t - signs.last.get('log', t):.0f} s ago: {self._last_line()}")
+            said.append(f"last log line {t - signs.last.get(LOG, t):.0f} s ago: {self._last_line()}")
         elif not self._log.lines:
             said.append("nothing in the log yet")
         if self._log.heartbeats_in_row:
             said.append(f"{self._log.heartbeats_in_row} heartbeats since, which say nothing about progress")
         if signs.compilers:
             said.append(f"{signs.compilers} compilers at work")
-        moves = [f"{name} {t - at:.0f} s ago" for name, at in sorted(signs.last.items()) if name not in ("log", CPU)]
+        moves = [f"{name} {t - at:.0f} s ago" for name, at in sorted(signs.last.items()) if name != LOG]
         if moves:
             said.append(f"last moves: {', '.join(moves)}")
         if signs.vram is not None:
@@ -215,7 +215,7 @@ class Judge:
         said = [end.sentence] if end is not None else ["its log says that it cannot come up"]
         for hit in (log.specific, log.generic):
             if hit is not None:
-                said.append(f"{hit.proc or hit.row.side}: {hit.line}")
+                said.append(f"{hit.proc or hit.row.side}: {presentable(hit.line)}")
         said += _children(log.generic)
         if self._ends.up:
             said.append("/health answered 200 before")
@@ -230,7 +230,7 @@ class Judge:
         return max(self._ends.restarts, self._log.restarts)
 
     def _last_line(self) -> str:
-        return parse_line(self._log.last_line).text.strip()
+        return presentable(parse_line(self._log.last_line).text)
 
     def _bytes_total(self) -> typing.Optional[int]:
         return self._config.checkpoint_bytes or self._log.checkpoint_bytes
@@ -275,8 +275,8 @@ class Judge:
         )
 
     def _tail(self, cause: typing.Optional[Cause]) -> tuple[str, ...]:
-        lines = [parse_line(line).text.rstrip() for line in self._log.tail]
-        if cause is not None and cause.line and cause.line not in (line.strip() for line in lines):
+        lines = [presentable(parse_line(line).text) for line in self._log.tail]
+        if cause is not None and cause.line and cause.line not in lines:
             lines = [cause.line, *lines[1:]]
         return tuple(lines)
 
@@ -293,12 +293,12 @@ def _exit_of(
 
 
 def _from_hit(hit: Hit, line: str = "") -> Cause:
-    return Cause(hit.row.id, line or hit.line, hit.row.cause, hit.row.remedy)
+    return Cause(hit.row.id, presentable(line or hit.line), hit.row.cause, hit.row.remedy)
 
 
 def _from_row(name: str, line: str) -> Cause:
     row = _signatures.BY_ID[name]
-    return Cause(row.id, line, row.cause, row.remedy)
+    return Cause(row.id, presentable(line), row.cause, row.remedy)
 
 
 def _children(hit: typing.Optional[Hit]) -> list[str]:

@@ -49,6 +49,14 @@ _ECHOES = (
 )
 
 
+_SECRETS = re.compile(
+    r"(?P<name>(?:api[_-]?key|token|secret|password)s?['\"]?\s*[:=]\s*\[?\s*['\"]?)(?P<value>[^'\"\s,\]}]+)",
+    re.IGNORECASE,
+)
+_TOKENS = re.compile(r"\b(?:hf_|sk-)[A-Za-z0-9_-]{12,}|(?<=Bearer )\S+")
+_SHOWN = 600
+
+
 class Line(typing.NamedTuple):
     """One line without prefix and colours."""
 
@@ -107,6 +115,16 @@ def is_echo(text: str) -> bool:
     return any(echo in text for echo in _ECHOES)
 
 
+def presentable(text: str) -> str:
+    """A log line as it may leave the host: of bearable length, without secrets and without the server's arguments."""
+    for echo in _ECHOES:
+        start = text.find(echo)
+        if start >= 0:
+            text = f"{text[: start + len(echo)]} ..."
+    text = _TOKENS.sub("***", _SECRETS.sub(r"\g<name>***", text)).strip()
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."
+
+
 def _number(text: str) -> float:
     return float(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else float(text)
 
@@ -152,4 +170,4 @@ def parse_bar(text: str) -> typing.Optional[Bar]:
     )
 
 
-__all__ = ("Bar", "Line", "is_echo", "parse_bar", "parse_line", "pieces", "strip_ansi")
+__all__ = ("Bar", "Line", "is_echo", "parse_bar", "parse_line", "pieces", "presentable", "strip_ansi")
