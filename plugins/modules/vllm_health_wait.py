@@ -303,7 +303,7 @@ evidence:
   sample:
     - /health answers 200
 exit_code:
-  description: Exit status of the main process. V(null) when it runs, was ended by a signal, or when nobody knows.
+  description: Exit status of the main process. Negative or above 128 when a signal ended it. V(null) when it is unknown.
   returned: always
   type: int
   sample: 1
