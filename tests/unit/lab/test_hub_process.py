@@ -18,9 +18,11 @@ import sys
 import typing as t
 import urllib.request
 
+import hub as hub_package
 import pytest
-from conftest import LAB
 from hub import Hub, HubControl
+
+COMMAND = [sys.executable, str(pathlib.Path(hub_package.__file__).parent)]
 
 CONTENT = {"config.json": b"{}", "sub/model.safetensors": bytes(5000), ".gitattributes": b"*.safetensors filter=lfs\n"}
 
@@ -40,7 +42,7 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @contextlib.contextmanager
 def running(*args: str) -> t.Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, str(LAB / "hub"), "--port", "0", "--cdn-port", "0", *args]
+    command = [*COMMAND, "--port", "0", "--cdn-port", "0", *args]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         ready = re.match(r"ready: endpoint (\S+), cdn (\S+), 1 repositories\n", process.stdout.readline())
@@ -69,7 +71,7 @@ def test_serves_a_directory_and_stops_on_sigterm(root: pathlib.Path, tmp_path: p
 def test_port_in_use_is_said(root: pathlib.Path) -> None:
     with Hub() as hub:
         port = hub.endpoint.rsplit(":", 1)[1]
-        command = [sys.executable, str(LAB / "hub"), "--root", str(root), "--port", port, "--cdn-port", "0"]
+        command = [*COMMAND, "--root", str(root), "--port", port, "--cdn-port", "0"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert ended.returncode == 1
     assert ended.stderr == (
