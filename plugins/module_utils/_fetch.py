@@ -493,7 +493,7 @@ def fetch_all(
             failures.append(exc)
             stop.set()
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(workers, len(jobs)))]
+    threads = [threading.Thread(target=work, daemon=True) for _number in range(min(workers, len(jobs)))]
     for thread in threads:
         thread.start()
     for thread in threads:

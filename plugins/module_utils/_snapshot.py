@@ -538,6 +538,20 @@ def present_result(plan: Plan, downloaded: int, retries: int) -> dict[str, t.Any
     }
 
 
+def owned_paths(root: str, result: t.Mapping[str, t.Any]) -> tuple[list[str], list[str]]:
+    """The folders and the files that a present snapshot consists of, folders above those below them."""
+    snapshot = result["path"]
+    files = [f"{snapshot}/{file['path']}" for file in result["files"]] + [result["manifest"]]
+    top = root.rstrip("/")
+    folders = set()
+    for path in files:
+        folder = path.rpartition("/")[0]
+        while len(folder) > len(top):
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return sorted(folders), files
+
+
 def _content(file: RemoteFile) -> str:
     return ACTIONS["keep"].format(**file._asdict())
 
@@ -571,6 +585,7 @@ __all__ = (
     "first_look",
     "index_problem",
     "make_plan",
+    "owned_paths",
     "present_result",
     "run",
     "select",

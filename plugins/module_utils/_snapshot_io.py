@@ -151,7 +151,7 @@ class Disk:
                     return
                 found[file.path] = _digest(f"{snapshot}/{file.path}", file, meter, self._stop)
 
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(cores(), len(files)))]
+        threads = [threading.Thread(target=work, daemon=True) for _number in range(min(cores(), len(files)))]
         self._progress.restart()
         for thread in threads:
             thread.start()

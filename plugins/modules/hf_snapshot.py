@@ -122,13 +122,27 @@ options:
     description: Seconds to wait for another run that works on the same snapshot.
     type: int
     default: 3600
+  owner:
+    description:
+      - User that everything from C(snapshots) below O(root) down to this snapshot's files is given to.
+      - When not set, the files belong to the user that the module runs as.
+    type: str
+  group:
+    description: Group that it is given to, likewise.
+    type: str
+  mode:
+    description:
+      - Permissions of the files, as for M(ansible.builtin.file).
+      - When not set, those of new files follow the umask.
+    type: raw
+  directory_mode:
+    description: Permissions of the folders, likewise.
+    type: raw
   progress_file:
     description:
       - File that the module keeps its progress in while it works, as one JSON object.
       - The action plugin sets it by itself.
     type: path
-notes:
-  - Owner, group and modes follow the user and umask that the module runs with.
 seealso:
   - module: modelfleet.serving.quant_config_patch
     description: Makes the folder that vLLM is given from a snapshot.
@@ -141,6 +155,8 @@ EXAMPLES = r"""
     repo_id: nvidia/Kimi-K2.5-NVFP4
     root: /srv/models
     token: "{{ hf_token }}"
+    mode: "0644"
+    directory_mode: "0755"
   register: snapshot
 
 - name: Show what would be downloaded, without downloading
@@ -276,7 +292,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
     LibraryMissing,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress import ProgressFile
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import SnapshotError, run
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import SnapshotError, owned_paths, run
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_io import Progress, SnapshotWorld
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -297,6 +313,10 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "stall_timeout": {"type": "int", "default": 60},
     "min_rate": {"type": "int", "default": 10240},
     "lock_timeout": {"type": "int", "default": 3600},
+    "owner": {"type": "str"},
+    "group": {"type": "str"},
+    "mode": {"type": "raw"},
+    "directory_mode": {"type": "raw"},
     "progress_file": {"type": "path"},
 }
 #: smallest value that makes sense
@@ -340,6 +360,17 @@ def build_world(params: t.Mapping[str, t.Any], stop: threading.Event) -> Snapsho
     )
 
 
+def apply_permissions(module: AnsibleModule, result: dict[str, t.Any]) -> None:
+    wanted = module.params
+    if wanted["state"] != "present" or not any(wanted[name] for name in ("owner", "group", "mode", "directory_mode")):
+        return
+    folders, files = owned_paths(wanted["root"], result)
+    for paths, mode in ((folders, wanted["directory_mode"]), (files, wanted["mode"])):
+        for path in paths:
+            arguments = module.load_file_common_arguments({**wanted, "mode": mode}, path)
+            result["changed"] = module.set_fs_attributes_if_different(arguments, result["changed"])
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     check_values(module)
@@ -362,6 +393,7 @@ def main() -> None:
         module.fail_json(msg=redact(str(exc), token), **exc.result)
     except (FetchError, HubError) as exc:
         module.fail_json(msg=redact(str(exc), token))
+    apply_permissions(module, result)
     module.exit_json(**result, elapsed_s=round(time.monotonic() - began, 3))
 
 

@@ -33,6 +33,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot impor
     SnapshotError,
     by_content,
     first_look,
+    owned_paths,
     run,
     select,
     unsafe_name,
@@ -651,6 +652,20 @@ def test_from_any_state_one_run_repairs_what_check_mode_said_and_the_next_has_no
     again = run(params(verify="full"), False, fake)
     assert again["changed"] is False
     run(params(state="verified", verify="full"), False, fake)
+
+
+def test_owned_paths_are_all_that_was_made_below_root() -> None:
+    result = run(params(), True, world(a="x", **{"docs/de/b": "y"}))
+    folders, files = owned_paths("/srv/models/", result)
+    assert folders == [
+        "/srv/models/snapshots",
+        "/srv/models/snapshots/acme--tiny",
+        SNAPSHOT,
+        f"{SNAPSHOT}/.modelfleet",
+        f"{SNAPSHOT}/docs",
+        f"{SNAPSHOT}/docs/de",
+    ]
+    assert files == [f"{SNAPSHOT}/a", f"{SNAPSHOT}/docs/de/b", f"{SNAPSHOT}/.modelfleet/manifest.json"]
 
 
 def test_the_logic_imports_no_library() -> None:

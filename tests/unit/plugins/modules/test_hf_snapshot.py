@@ -220,6 +220,33 @@ def test_patterns(host: Host) -> None:
     assert [file["path"] for file in result["files"]] == ["config.json", "modeling_tiny.py"]
 
 
+def modes(host: Host) -> dict[str, int]:
+    paths = [host.root / "snapshots", *(host.root / "snapshots").rglob("*")]
+    return {path.name: path.stat().st_mode & 0o7777 for path in paths if path.name != "lock"}
+
+
+def test_permissions_follow_the_umask_or_what_is_asked_for(host: Host) -> None:
+    before = os.umask(0o027)
+    try:
+        host.run()
+    finally:
+        os.umask(before)
+    folders = {"snapshots", "acme--tiny", host.snapshot().name, ".modelfleet", "docs"}
+    assert modes(host) == {name: 0o750 if name in folders else 0o640 for name in modes(host)}
+    asked = {"mode": "0444", "directory_mode": "u=rwx,go=rx"}
+    assert host.run(check_mode=True, **asked)["changed"] is True
+    assert host.run(**asked)["changed"] is True
+    assert modes(host) == {name: 0o755 if name in folders else 0o444 for name in modes(host)}
+    for check_mode in (True, False):
+        assert host.run(check_mode=check_mode, **asked)["changed"] is False
+    assert host.root.stat().st_mode & 0o7777 == 0o750
+
+
+def test_permissions_of_a_snapshot_that_is_not_there_yet_are_planned(host: Host) -> None:
+    assert host.run(check_mode=True, mode="0644", owner=str(os.geteuid()))["changed"] is True
+    assert not host.root.exists()
+
+
 # -- damage on the disk -----------------------------------------------------------------------------------------------
 
 
