@@ -95,11 +95,17 @@ def _done(view: View) -> str:
     return ""
 
 
+def _evidence(view: View) -> tuple[str, ...]:
+    """What the judge found, who has the port, what could not be looked at."""
+    port = (view.foreign,) if view.foreign else ()
+    return tuple(dict.fromkeys((*view.status.evidence, *port, *view.notes)))
+
+
 def _reason(view: View) -> str:
+    """The shortest true answer to "why": the log's own words, what was seen, what such a failure means."""
     status = view.status
-    if status.cause is not None:
-        return status.cause.cause
-    return next(iter((*status.evidence, *view.notes)), "")
+    said = (status.cause.line, *status.evidence[:1], status.cause.cause) if status.cause else status.evidence[:1]
+    return next((words for words in said if words), "")
 
 
 def progress_line(view: View) -> str:
@@ -120,8 +126,8 @@ def progress_line(view: View) -> str:
     parts.append(vram(view.gpus))
     if status.verdict == "slow":
         parts.append(f"slow: {_reason(view)}" if _reason(view) else "slow")
-    elif view.notes:
-        parts.append(view.notes[0])
+    elif view.foreign:
+        parts.append(view.foreign)
     return redact("  ".join(part for part in parts if part))[:LINE_LENGTH]
 
 
@@ -147,7 +153,7 @@ def as_progress(view: View) -> dict[str, t.Any]:
         "vram_min_bytes": min(used, default=None),
         "vram_max_bytes": max(used, default=None),
         "gpus": len(view.gpus),
-        "evidence": redact(next(iter((*status.evidence, *view.notes)), "")),
+        "evidence": redact(next(iter(_evidence(view)), "")),
     }
 
 
@@ -165,7 +171,7 @@ def as_result(view: View, secrets: t.Collection[str] = ()) -> dict[str, t.Any]:
         "answer": answer.text if answer and answer.status == 200 else None,
         "gpus": [dataclasses.asdict(gpu) for gpu in view.gpus],
     }
-    result["evidence"] = list(dict.fromkeys([*result["evidence"], *view.notes]))
+    result["evidence"] = list(_evidence(view))
     return t.cast("dict[str, t.Any]", _scrub(result, secrets))
 
 
@@ -202,7 +208,7 @@ def message(target: Target, view: View, secrets: t.Collection[str] = ()) -> str:
             lines.append(f"  said: {status.cause.line[:LINE_LENGTH]}")
         if status.cause.remedy:
             lines.append(f"Remedy: {status.cause.remedy}")
-    evidence = list(dict.fromkeys((*status.evidence, *view.notes)))
+    evidence = _evidence(view)
     if evidence:
         lines += ["Evidence:", *(f"  - {item}" for item in evidence)]
     if status.log_tail:

@@ -51,6 +51,8 @@ class View:
     gpus: tuple[GpuSample, ...] = ()
     completion: t.Optional[Completion] = None
     unit_state: str = ""
+    #: who else listens on the service's port, in words
+    foreign: str = ""
     #: what sources could not do in this look
     notes: tuple[str, ...] = ()
     timed_out: bool = False
@@ -100,9 +102,6 @@ def _pause(patience: Patience, elapsed: float) -> float:
 def _view(before: t.Optional[View], observation: Observation, status: Status, elapsed: float) -> View:
     unit = observation.unit
     http = observation.http
-    notes = observation.notes
-    if http is not None and http.foreign:
-        notes += (http.foreign,)
     return View(
         status=status,
         elapsed_s=elapsed,
@@ -110,7 +109,8 @@ def _view(before: t.Optional[View], observation: Observation, status: Status, el
         gpus=observation.gpus or (),
         completion=(http.completion if http else None) or (before.completion if before else None),
         unit_state=f"{unit.active_state}/{unit.sub_state}" if unit else "",
-        notes=tuple(dict.fromkeys(notes)),
+        foreign=http.foreign if http else "",
+        notes=tuple(dict.fromkeys(observation.notes)),
     )
 
 

@@ -303,7 +303,7 @@ evidence:
   sample:
     - /health answers 200
 exit_code:
-  description: Exit status of the main process. Negative or above 128 when a signal ended it. V(null) when it is unknown.
+  description: Exit status of the main process, negative or above 128 when a signal ended it. V(null) when unknown.
   returned: always
   type: int
   sample: 1

@@ -68,8 +68,15 @@ COMPILE = Status("progressing", "compile", (("compile", 95.0),))
         # the time in a stage is shown coarsely, or every look would make a new line
         (COMPILE, {}, "compile  for 1m30s"),
         (COMPILE, {"gpus": CARDS[:1]}, "compile  for 1m30s  VRAM 73/96 GiB x1"),
-        (Status("progressing", "unit", (("unit", 4.0),)), {"notes": ("no journal",)}, "unit  no journal"),
-        (Status("dead", "weights", cause=TRUNCATED), {}, "dead at weights: A shard is cut short."),
+        (Status("progressing", "unit", (("unit", 4.0),)), {"notes": ("no journal",)}, "unit"),
+        (COMPILE, {"foreign": "port 1 is held by pid 2 (x)"}, "compile  for 1m30s  port 1 is held by pid 2 (x)"),
+        (Status("dead", "weights", cause=TRUNCATED), {}, "dead at weights: SafetensorError: incomplete metadata"),
+        (
+            Status("dead", "weights", cause=TRUNCATED._replace(line=""), evidence=("it ended",)),
+            {},
+            "dead at weights: it ended",
+        ),
+        (Status("dead", "weights", cause=TRUNCATED._replace(line="")), {}, "dead at weights: A shard is cut short."),
         (Status("stalled", "nccl", evidence=("8 GPUs at 100 %",)), {}, "stalled at nccl: 8 GPUs at 100 %"),
         (Status("dead", "unit"), {}, "dead at unit"),
         (Status("ready", "ready"), {"completion": Completion(200, "x", 32, 0.5)}, "ready after 1m10s  64.0 tokens/s"),
@@ -140,13 +147,15 @@ def test_message_is_the_diagnosis() -> None:
         exit_code=1,
         log_tail=tuple(f"line {number}" for number in range(7)),
     )
-    assert message(UNIT, view(status, notes=("no kernel log",))) == (
+    seen = view(status, notes=("no kernel log",), foreign="port 8000 is held by pid 50 (nginx)")
+    assert message(UNIT, seen) == (
         "vllm@kimi.service is dead at stage weights, exit status 1 (watched for 1m10s).\n"
         "Cause (st_truncated): A shard is cut short.\n"
         "  said: SafetensorError: incomplete metadata\n"
         "Remedy: Download it again.\n"
         "Evidence:\n"
         "  - the main process has ended\n"
+        "  - port 8000 is held by pid 50 (nginx)\n"
         "  - no kernel log\n"
         "Log lines that matter:\n"
         "  line 2\n  line 3\n  line 4\n  line 5\n  line 6\n"

@@ -126,4 +126,5 @@ def test_view_keeps_what_the_last_look_saw() -> None:
     assert view.completion == answer
     assert view.gpus == gpus
     assert view.unit_state == "active/running"
-    assert view.notes == ("no journal", "port 8000 is held by pid 50 (nginx)")
+    assert view.notes == ("no journal",)
+    assert view.foreign == "port 8000 is held by pid 50 (nginx)"
