@@ -33,7 +33,7 @@ attributes:
 options: {}
 attributes:
   action:
-    description: Has an action plugin of the same name, which runs on the controller and shows progress while the module works.
+    description: Has an action plugin of the same name, which runs on the controller and shows progress.
   async:
     description: Supports being used with the C(async) keyword.
 """

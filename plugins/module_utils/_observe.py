@@ -97,7 +97,7 @@ class HttpSample(typing.NamedTuple):
     models: typing.Optional[tuple[str, ...]] = None
     models_status: typing.Optional[int] = None
     completion: typing.Optional[Completion] = None
-    #: who listens on the port instead of (or beside) the service, in words; then nothing was asked and ``health`` is None
+    #: who else listens on the port, in words; then nothing was asked and ``health`` is None
     foreign: str = ""
     #: seconds a request for tokens has been under way without an answer; None when none is
     asked_s: typing.Optional[float] = None

@@ -59,7 +59,7 @@ def rows(folder: pathlib.Path, name: str) -> list[list[float]]:
     shard = folder / read(folder / "model.safetensors.index.json")["weight_map"][name]
     entries, start = header(shard)
     begin, end = entries[name]["data_offsets"]
-    _, width = entries[name]["shape"]
+    _rows, width = entries[name]["shape"]
     values = to_floats(shard.read_bytes()[start + begin : start + end])
     return [values[at : at + width] for at in range(0, len(values), width)]
 
@@ -151,7 +151,7 @@ def follow(folder: pathlib.Path, token: str, steps: int) -> list[str]:
     embedding, head = rows(folder, "model.embed_tokens.weight"), rows(folder, "lm_head.weight")
     name_of = {number: name for name, number in tokens.ids().items()}
     number, said = tokens.ids()[token], []
-    for _ in range(steps):
+    for _step in range(steps):
         norm = math.sqrt(sum(value * value for value in embedding[number]) / SMALL.hidden)
         logits = [sum(a * b for a, b in zip(embedding[number], row)) / norm for row in head]
         number = max(range(len(logits)), key=logits.__getitem__)

@@ -214,7 +214,7 @@ def test_delay_goes_with_every_action(hub: Hub) -> None:
 
 def test_move_makes_a_commit_after_so_many_requests(hub: Hub) -> None:
     hub.fault(on="resolve", skip=2, times=1, action="move", repo=REPO, files={"config.json": "new"})
-    assert [get(config(hub)).body for _ in range(4)] == [CONFIG, CONFIG, b"new", b"new"]
+    assert [get(config(hub)).body for _time in range(4)] == [CONFIG, CONFIG, b"new", b"new"]
 
 
 # -- choice of requests ----------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_move_makes_a_commit_after_so_many_requests(hub: Hub) -> None:
 
 def test_skip_times_and_match(hub: Hub) -> None:
     fault = hub.fault(on="resolve", match=r"/config\.json$", skip=1, times=2, action="status", status=500)
-    assert [get(config(hub)).status for _ in range(4)] == [200, 500, 500, 200]
+    assert [get(config(hub)).status for _time in range(4)] == [200, 500, 500, 200]
     assert get(f"{hub.endpoint}/{REPO}/resolve/main/{SHARD}").status == 302
     assert (fault.seen, fault.fired) == (4, 2)
 

@@ -1,0 +1,74 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The tarball: built, installed without a network, its playbooks run by their full names."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from .harness import BIN, TOP, call
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with nothing but the installed collection and an inventory beside it."""
+    folder = tmp_path_factory.mktemp("estate")
+    built = call([str(BIN / "ansible-galaxy"), "collection", "build", str(TOP), "--output-path", str(folder)])
+    assert built.rc == 0, built.out
+    (tarball,) = folder.glob("modelfleet-serving-*.tar.gz")
+    done = call(
+        [
+            str(BIN / "ansible-galaxy"),
+            "collection",
+            "install",
+            str(tarball),
+            "--offline",
+            "-p",
+            str(folder / "collections"),
+        ]
+    )
+    assert done.rc == 0, done.out
+    shutil.copytree(TOP / "inventories/demo", folder / "inventory")
+    (folder / "ansible.cfg").write_text("[defaults]\ncollections_path = collections\nhost_key_checking = False\n")
+    return folder
+
+
+def by_name(lab, folder, book, *options):
+    command = f"cd {folder} && exec {BIN}/ansible-playbook -i inventory {book} {' '.join(options)}"
+    return lab.control("bash", "-c", command, timeout=900, env={"ANSIBLE_NOCOLOR": "1", "ANSIBLE_CONFIG": ""})
+
+
+def test_only_what_users_need_is_in_the_tarball(installed):
+    top = installed / "collections/ansible_collections/modelfleet/serving"
+    assert (top / "playbooks/deploy_kimi.yml").is_file()
+    assert (top / "playbooks/profiles/kimi_k2_5_nvfp4.yml").is_file()
+    assert not (top / "build").exists() and not (top / ".ci").exists()
+
+
+def test_deploy_by_full_name_finds_all_in_place(lab, installed):
+    done = by_name(lab, installed, "modelfleet.serving.deploy_kimi")
+    assert done.rc == 0, done.out
+    assert done.changed()["demo1"] == 0, done.out
+
+
+def test_status_by_full_name(lab, installed):
+    done = by_name(lab, installed, "modelfleet.serving.status")
+    assert done.rc == 0 and set(done.changed().values()) == {0}, done.out
+
+
+def test_remove_by_full_name_leaves_nothing(lab, installed):
+    done = by_name(lab, installed, "modelfleet.serving.remove", "--limit", "demo2")
+    assert done.rc == 0, done.out
+    left = lab.host(
+        "demo2",
+        "systemctl list-units --all --no-legend 'vllm@*' | grep -v not-found; "
+        "ls -d /etc/systemd/system/vllm@*kimi* /etc/modelfleet/kimi* /srv/models/views/* 2>/dev/null; "
+        "pgrep -f 'vllm serve'; true",
+    )
+    assert left.strip() == "", left
+    again = by_name(lab, installed, "modelfleet.serving.remove", "--limit", "demo2")
+    assert again.rc == 0 and again.changed()["demo2"] == 0, again.out
