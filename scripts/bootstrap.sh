@@ -56,7 +56,7 @@ is_new_enough() {
 find_python() {
     local candidate
     for candidate in ${MODELFLEET_PYTHON:-python3.14 python3.13 python3.12 python3} \
-        ~/.pyenv/versions/3.14.*/bin/python3 ~/.pyenv/versions/3.13.*/bin/python3 ~/.pyenv/versions/3.12.*/bin/python3; do
+        "${HOME:-/root}"/.pyenv/versions/3.1{4,3,2}.*/bin/python3; do
         if is_new_enough "$candidate"; then
             # Past the shims of version managers, which answer differently in another folder.
             "$candidate" -c 'import os, sys; print(os.path.realpath(sys.executable))'
@@ -107,8 +107,8 @@ link() {
 }
 
 ensure_lab() {
-    local packages=(mmdebstrap systemd-container iproute2 openssh-client rsync gcc libc6-dev shellcheck zstd python3-venv
-        e2fsprogs util-linux)
+    local packages=(mmdebstrap systemd-container iproute2 openssh-client rsync gcc libc6-dev shellcheck zstd)
+    packages+=(python3-venv e2fsprogs util-linux)
     ((EUID == 0)) || die "the test hosts are containers: run this as root"
     # mmdebstrap checks Debian's signatures, with keys that Ubuntu does not have by itself.
     if ! grep -q '^ID=debian' /etc/os-release; then packages+=(debian-archive-keyring); fi
