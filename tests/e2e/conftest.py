@@ -23,8 +23,12 @@ def _root_only() -> None:
 @pytest.fixture(scope="session")
 def hub_root(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     root = tmp_path_factory.mktemp("hub")
-    done = call(["python3", str(TOP / "tests/lab/checkpoints/make_repo.py"), str(root)])
-    assert done.rc == 0, done.out
+    # large: its load takes seconds even from the page cache, long enough to be interrupted
+    for repo, size in (("demo/Kimi-Demo-NVFP4", "large"), ("demo/Kimi-Demo-INT4", "default")):
+        made = call(
+            ["python3", str(TOP / "tests/lab/checkpoints/make_repo.py"), str(root), "--size", size, "--only", repo]
+        )
+        assert made.rc == 0, made.out
     return root
 
 
