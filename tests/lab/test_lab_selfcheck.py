@@ -160,7 +160,7 @@ def test_nvml_shows_eight_cards_and_follows_the_processes() -> None:
     on(
         "h2",
         "systemd-run -q --unit=holder sleep 300; pid=$(systemctl show -P MainPID holder);"
-        "echo gpu 3 process $pid 75G > /etc/modelfleet-lab/nvml.d/foreign.state; sleep 1",
+        "echo gpu 3 process $pid 75G '# foreign' > /etc/modelfleet-lab/nvml.d/foreign.state; sleep 1",
     )
     assert on("h2", f'python3 -c "{ask}"') == f"{card} [(0, 0), (76800, 1)]"
     on("h2", "systemctl stop holder; sleep 1")
@@ -185,6 +185,13 @@ def test_ansible_reaches_the_hosts(tmp_path: pathlib.Path) -> None:
     ansible = str(TOP / "build/controller/bin/ansible")
     done = lab("run", "--", ansible, "-i", str(inventory), "lab", "-m", "ansible.builtin.ping", "-o")
     assert done.stdout.count('"ping": "pong"') == 2, done.stdout
+
+
+def test_labs_do_not_share_ssh_masters() -> None:
+    told = lab("run", "--", "env").stdout.splitlines()
+    assert f"MODELFLEET_LAB={NAME}" in told
+    (folder,) = (line.partition("=")[2] for line in told if line.startswith("ANSIBLE_SSH_CONTROL_PATH_DIR="))
+    assert f"/{NAME}/" in folder
 
 
 def test_a_killed_supervisor_leaves_nothing_after_down() -> None:

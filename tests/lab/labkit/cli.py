@@ -145,7 +145,10 @@ def _run(arguments: argparse.Namespace) -> None:
     if not words:
         raise LabError("what shall be run? `lab run -- CMD...`")
     command = [*network.inside_controller(arguments.lab), *words]
-    os.execvp(command[0], command)
+    # Another lab has the same addresses: an ssh master left by one must never serve a playbook meant for the other.
+    control = {"ANSIBLE_SSH_CONTROL_PATH_DIR": str(hosts.control_folder(arguments.lab))}
+    named = {"MODELFLEET_LAB": arguments.lab, "MODELFLEET_LAB_KEY": str(SSH_KEY)}
+    os.execvpe(command[0], command, {**os.environ, **control, **named})
 
 
 def _reboot(arguments: argparse.Namespace) -> None:

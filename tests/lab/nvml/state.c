@@ -201,8 +201,8 @@ static bool apply_line(struct state *state, const char *line)
     int at = 0;
     bool good = true;
 
-    if (sscanf(line, " %63s %n", word, &at) != 1 || *word == '#')
-        return true;
+    if (sscanf(line, " %63s %n", word, &at) != 1)
+        return true; /* empty, or nothing but a comment */
     if (strcmp(word, "gpu") != 0)
         return line[at] != '\0' && set_field(global_fields, state, word, line + at);
     if (sscanf(line, " gpu %15s %63s %n", which, word, &at) != 2 || line[at] == '\0')
@@ -232,6 +232,7 @@ void state_load(struct state *state, bool complain)
         return;
     while (fgets(line, sizeof line, file) != NULL) {
         number++;
+        line[strcspn(line, "#")] = '\0';
         for (size_t length = strlen(line); length > 0 && strchr(" \t\r\n", line[length - 1]) != NULL; length--)
             line[length - 1] = '\0';
         if (!apply_line(state, line) && complain)
