@@ -834,7 +834,7 @@ SIGNATURES = (
         severity="fatal",
         needles=(
             "Invalid repository ID or local directory specified: ",
-            "Repo id must be in the form ",
+            "Repo id must be in the form",
             "Repo id must use alphanumeric chars",
         ),
         pattern=(
@@ -941,11 +941,11 @@ SIGNATURES = (
             "is insufficient for CUDA runtime",
             "cudaErrorInsufficientDriver",
             "unsupported display driver / cuda driver combination",
-            "Error 803",
+            "Error 803:",
         ),
         pattern=(
             r"driver (?:version )?(?:on your system is too old|is insufficient for CUDA runtime)|"
-            r"cudaErrorInsufficientDriver|unsupported display driver / cuda driver combination|Error 803"
+            r"cudaErrorInsufficientDriver|unsupported display driver / cuda driver combination|Error 803:"
         ),
         cause="driver older than the CUDA build, or a compat libcuda shadows it",
         remedy="driver >= 580 for cu130 builds; remove cuda-compat from LD_LIBRARY_PATH",

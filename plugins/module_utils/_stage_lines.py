@@ -72,7 +72,7 @@ STAGE_LINES = (
             "server version ",
             " version ",
         ),
-        pattern=r"vLLM (?:API )?server version (?P<version>\S+)|█\s+version (?P<version2>\S+)",
+        pattern=r"vLLM (?:API )?server version (?P<version>\S+)|█ +version (?P<version2>\S+)",
         note=(
             'from 0.16 a four-line logo carries "version X" and "model Y"; VLLM_DISABLE_LOG_LOGO=1 gives "vLLM '
             'server version X, serving model Y"'

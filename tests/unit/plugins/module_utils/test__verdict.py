@@ -1,0 +1,565 @@
+# Copyright (c) 2026, modelfleet contributors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fold, over sequences of looks that no recording has."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
+    Completion,
+    GpuSample,
+    HttpSample,
+    LogRecord,
+    Observation,
+    ProcSample,
+    UnitState,
+)
+from ansible_collections.modelfleet.serving.plugins.module_utils._stages import BY_NAME, WEAK_FACTOR
+from ansible_collections.modelfleet.serving.plugins.module_utils._verdict import Judge, JudgeConfig, Status
+
+GIB = 2**30
+MODEL = HttpSample(health=200, models=("demo",), models_status=200)
+
+
+def record(text: str, level: str = "INFO") -> str:
+    return f"(EngineCore pid=2) {level} 11-30 22:55:46 [x.py:1] {text}"
+
+
+BANNER = "(APIServer pid=1) INFO 11-30 22:55:00 [utils.py:1] vLLM server version 0.20.0, serving model m"
+ENGINE = record("Initializing a V1 LLM engine (v0.20.0) with config: model='m'")
+WORKERS = record("world_size=8 rank=0 local_rank=0 distributed_init_method=tcp://127.0.0.1:1 backend=nccl")
+NCCL = record("vLLM is using nccl==2.28.9")
+LOADING = record("Starting to load model m...")
+LOADED = record("Model loading took 1.1 GiB memory and 0.87 seconds")
+AUTOTUNE = record("[Autotuner]: Autotuning process starts ...")
+SERVING = "INFO:     Application startup complete."
+BEAT = record("No available shared memory broadcast block found in 60 seconds. This typically happens when ...")
+
+
+def shards(done: int, total: int, elapsed: int = 0, rate: str = "34.00s/it") -> str:
+    clock = f"{elapsed // 60:02d}:{elapsed % 60:02d}<00:01, {rate if done else '?it/s'}"
+    return f"Loading safetensors checkpoint shards: {done * 100 // total:3d}% Completed | {done}/{total} [{clock}]"
+
+
+def unit(active: str = "active", sub: str = "running", **kwargs: typing.Any) -> UnitState:
+    values: dict[str, typing.Any] = {
+        "load_state": "loaded",
+        "active_state": active,
+        "sub_state": sub,
+        "result": "success",
+        "main_pid": 10,
+        "n_restarts": 0,
+        "restart": "always",
+        "exec_main_code": 0,
+        "exec_main_status": 0,
+    }
+    return UnitState(**{**values, **kwargs})
+
+
+def proc(pid: int, name: str, state: str = "S", cpu_s: float = 0.0, read_bytes: int = 0) -> ProcSample:
+    return ProcSample(pid, 1, 100 + pid, name, state, cpu_s, read_bytes, 0)
+
+
+def gpus(used: int = GIB, util: int = 0) -> tuple[GpuSample, ...]:
+    return tuple(GpuSample(n, used, 96 * GIB, util) for n in range(8))
+
+
+def look(t: float, *lines: str, **kwargs: typing.Any) -> Observation:
+    return Observation(t=t, log=tuple(LogRecord(line) for line in lines), **kwargs)
+
+
+def judge(*looks: Observation, **config: typing.Any) -> Status:
+    """The last answer; the wait must not have ended before."""
+    wait = Judge(JudgeConfig(**config))
+    for seen in looks[:-1]:
+        status = wait.feed(seen)
+        assert not status.final, (seen.t, status)
+    return wait.feed(looks[-1])
+
+
+def first_final(looks: typing.Iterable[Observation], **config: typing.Any) -> tuple[float, Status]:
+    wait = Judge(JudgeConfig(**config))
+    for seen in looks:
+        status = wait.feed(seen)
+        if status.final:
+            return seen.t, status
+    raise AssertionError(f"never final: {status}")
+
+
+# -- ready
+
+
+def test_ready_needs_health_the_model_and_a_token() -> None:
+    asked = MODEL._replace(completion=Completion(200, "yes", 4, 0.5))
+    steps = [
+        look(0, BANNER),
+        look(1, SERVING),
+        look(2, http=HttpSample(health=200)),
+        look(3, http=MODEL),
+        look(4, http=MODEL._replace(completion=Completion(200, "", 0))),
+        look(5, http=asked),
+    ]
+    wait = Judge(JudgeConfig(expected_model="demo"))
+    said = [wait.feed(seen) for seen in steps]
+    assert [(status.stage, status.verdict) for status in said] == [
+        ("config", "progressing"),
+        ("http", "progressing"),
+        ("model_listed", "progressing"),
+        ("first_token", "progressing"),
+        ("first_token", "progressing"),
+        ("ready", "ready"),
+    ]
+    assert said[-1].final
+    assert said[-1].evidence == ("/health answers 200", "/v1/models lists demo", "4 tokens in 0.5 s")
+
+
+def test_ready_without_a_token_where_none_is_wanted() -> None:
+    assert judge(look(0, SERVING, http=MODEL), want_completion=False).verdict == "ready"
+
+
+def test_ready_with_the_known_answer() -> None:
+    right = MODEL._replace(completion=Completion(200, "Paris", 1, 0.1, answer_ok=True))
+    wrong = MODEL._replace(completion=Completion(200, "!!!!", 4, 0.1, answer_ok=False))
+    assert judge(look(0, SERVING, http=wrong), look(1, http=right), want_known_answer=True).verdict == "ready"
+    t, status = first_final([look(t, http=wrong) for t in range(9)], want_known_answer=True)
+    assert t == 2
+    assert (status.verdict, status.stage, status.cause and status.cause.id) == (
+        "stalled",
+        "known_answer",
+        "wrong_answer",
+    )
+    assert status.evidence == ("3 wrong answers in a row, the last: '!!!!'",)
+
+
+@pytest.mark.parametrize(
+    ("http", "finding", "words"),
+    [
+        (
+            HttpSample(health=200, models=("other",), models_status=200),
+            "model_not_listed",
+            "/v1/models lists other, for 10 s",
+        ),
+        (HttpSample(health=200, models_status=401), "http_refused", "/v1 answers 401, for 10 s"),
+    ],
+)
+def test_an_answer_that_waiting_does_not_change_ends_the_wait(http: HttpSample, finding: str, words: str) -> None:
+    t, status = first_final([look(t, SERVING, http=http) for t in range(0, 60, 2)], expected_model="demo")
+    assert t == 10
+    assert (status.verdict, status.cause and status.cause.id) == ("stalled", finding)
+    assert status.evidence == (words,)
+
+
+# -- progressing and stalled
+
+
+def steady(lines: tuple[str, ...], until: float, step: float = 2.0, **each: typing.Any) -> typing.Iterator[Observation]:
+    """Looks that differ in nothing but what ``each`` makes of their time."""
+    for n in range(int(until / step) + 1):
+        t = n * step
+        yield look(t, *(lines if n == 0 else ()), **{key: make(t) for key, make in each.items()})
+
+
+def test_silence_stalls_at_the_budget_of_its_stage_and_not_before() -> None:
+    t, status = first_final(steady((BANNER, ENGINE, LOADED), 2000))
+    assert BY_NAME["compile"].budget_s < t <= BY_NAME["compile"].budget_s + 2
+    assert (status.verdict, status.stage, status.cause and status.cause.id) == ("stalled", "compile", "no_progress")
+    assert status.evidence[0] == "no sign of progress that counts in stage compile within its budget of 900 s"
+
+
+def test_a_budget_can_be_set() -> None:
+    t, _status = first_final(steady((BANNER, ENGINE, LOADED), 2000), stall_timeouts={"compile": 20})
+    assert t == 22
+
+
+def test_a_deadlock_in_nccl_is_not_hidden_by_spinning() -> None:
+    spin = steady(
+        (BANNER, ENGINE, WORKERS, NCCL),
+        1000,
+        gpus=lambda t: gpus(util=100),
+        procs=lambda t: tuple(proc(n, "VLLM::Worker_TP", "R", cpu_s=t) for n in range(8)),
+    )
+    t, status = first_final(spin)
+    assert t <= BY_NAME["nccl"].budget_s + 2
+    assert (status.stage, status.cause and status.cause.id) == ("nccl", "nccl_hang")
+    assert "all GPUs at 100 % or more" in status.evidence
+
+
+def test_heartbeats_are_no_progress() -> None:
+    wait = Judge(JudgeConfig())
+    status = wait.feed(look(0, BANNER, ENGINE, WORKERS))
+    for n in range(1, 7):
+        assert not status.final
+        status = wait.feed(look(60.0 * n, BEAT))
+    assert (status.verdict, status.stage, status.cause and status.cause.id) == ("stalled", "workers", "peers_missing")
+    assert "6 heartbeats since, which say nothing about progress" in status.evidence
+
+
+def test_answers_to_our_own_questions_are_no_progress() -> None:
+    line = 'INFO:     127.0.0.1:1 - "GET /health HTTP/1.1" 200 OK'
+    looks = (look(2.0 * n, *(() if n else (SERVING,)), line, http=MODEL) for n in range(500))
+    t, status = first_final(looks)
+    assert t <= BY_NAME["first_token"].budget_s + 2
+    assert (status.stage, status.cause and status.cause.id) == ("first_token", "no_first_token")
+
+
+def test_a_stuck_autotune_is_named() -> None:
+    spin = steady((BANNER, ENGINE, LOADED, AUTOTUNE), 3000, gpus=lambda t: gpus(util=99))
+    _t, status = first_final(spin)
+    assert (status.stage, status.cause and status.cause.id) == ("warmup", "fi_autotune_hang")
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        {"compilers": lambda t: 37},
+        {"procs": lambda t: (proc(2, "VLLM::EngineCor", "D", read_bytes=int(t * 1e6)),)},
+        {"gpus": lambda t: gpus(used=GIB + int(t) * 2**21)},
+        {"cache_bytes": lambda t: int(t)},
+        {"log_partial": lambda t: f"Capturing CUDA graphs:  1%|#| {int(t)}/99999 [00:00<00:01, 1.00it/s]"},
+    ],
+    ids=lambda moves: next(iter(moves)),
+)
+def test_each_sign_of_work_keeps_a_silent_start_alive(moves: dict) -> None:
+    status = judge(*steady((BANNER, ENGINE, LOADED), 5000, step=50, **moves))
+    assert status.verdict == "progressing"
+
+
+def test_cpu_time_alone_stretches_the_budget_but_has_an_end() -> None:
+    busy = steady((BANNER, ENGINE, LOADED), 5000, step=10, procs=lambda t: (proc(2, "VLLM::EngineCor", "R", cpu_s=t),))
+    t, status = first_final(busy)
+    assert BY_NAME["compile"].budget_s * WEAK_FACTOR < t <= BY_NAME["compile"].budget_s * WEAK_FACTOR + 10
+    assert status.verdict == "stalled"
+
+
+def test_a_little_cpu_time_is_no_sign_at_all() -> None:
+    idle = steady((BANNER, ENGINE, LOADED), 5000, procs=lambda t: (proc(2, "VLLM::EngineCor", "S", cpu_s=t * 0.01),))
+    t, _status = first_final(idle)
+    assert t <= BY_NAME["compile"].budget_s + 4
+
+
+def test_a_stopped_process_is_found_within_seconds() -> None:
+    def procs(t: float) -> tuple[ProcSample, ...]:
+        stopped = t >= 30
+        engine = proc(
+            2, "VLLM::EngineCor", "T" if stopped else "R", cpu_s=min(t, 30.0), read_bytes=int(min(t, 30.0)) * GIB
+        )
+        return (proc(1, "vllm", cpu_s=t * 0.01), engine)
+
+    t, status = first_final(steady((BANNER, ENGINE, LOADING, shards(3, 64)), 100, step=1, procs=procs))
+    assert 30 < t <= 42
+    assert (status.verdict, status.stage, status.cause and status.cause.id) == ("stalled", "weights", "process_stopped")
+    assert status.evidence[0] == "VLLM::EngineCor (pid 2) has been stopped (state T) and used nothing for 10 s"
+
+
+def test_a_process_that_is_stopped_and_continued_is_not_stalled() -> None:
+    def procs(t: float) -> tuple[ProcSample, ...]:
+        return (proc(2, "VLLM::EngineCor", "T", cpu_s=(t // 4) * 0.1, read_bytes=int(t // 4) * 2**24),)
+
+    assert judge(*steady((BANNER, ENGINE, LOADING), 200, procs=procs)).verdict == "progressing"
+
+
+def test_a_process_blocked_in_the_kernel_is_named() -> None:
+    blocked = steady((BANNER, ENGINE, LOADING), 1000, procs=lambda t: (proc(2, "VLLM::EngineCor", "D", cpu_s=1),))
+    t, status = first_final(blocked)
+    assert BY_NAME["weights"].budget_s < t <= BY_NAME["weights"].budget_s + 4
+    assert status.cause is not None
+    assert status.cause.id == "process_blocked"
+
+
+def test_a_server_that_answers_elsewhere_is_told_so() -> None:
+    _t, status = first_final(steady((BANNER, SERVING), 1000, http=lambda t: HttpSample(health=0)))
+    assert (status.stage, status.cause and status.cause.id) == ("http", "http_silent")
+
+
+def test_a_unit_that_nobody_starts() -> None:
+    waiting = unit("inactive", "dead", main_pid=0)
+    t, status = first_final(steady((), 1000, unit=lambda t: waiting))
+    assert t <= BY_NAME["unit"].budget_s + 2
+    assert (status.verdict, status.stage, status.cause and status.cause.id) == ("stalled", "unit", "unit_not_started")
+
+
+# -- slow, shards and ETA
+
+
+def load(total: int, per_shard: float, shown: int, extra: float = 0.0) -> list[Observation]:
+    looks = [look(0, BANNER, ENGINE, LOADING), look(10, shards(0, total))]
+    looks += [
+        look(10 + n * per_shard, shards(n, total, int(n * per_shard), f"{per_shard:.2f}s/it"))
+        for n in range(1, shown + 1)
+    ]
+    return [*looks, look(10 + shown * per_shard + extra)]
+
+
+@pytest.mark.parametrize(("total", "per_shard"), [(119, 9.0), (64, 34.0)])
+@pytest.mark.parametrize("part", [0.25, 0.5, 0.75])
+def test_eta_of_a_steady_load(total: int, per_shard: float, part: float) -> None:
+    shown = int(total * part)
+    status = judge(*load(total, per_shard, shown))
+    true = (total - shown) * per_shard
+    assert (status.shards_done, status.shards_total) == (shown, total)
+    assert status.eta_s == pytest.approx(true, rel=0.01)
+
+
+def test_eta_counts_down_between_shards_and_follows_recent_ones() -> None:
+    assert judge(*load(64, 34.0, 10, extra=20)).eta_s == pytest.approx(54 * 34.0 - 20)
+    fast_then_slow = load(100, 2.0, 50)[:-1]
+    t = fast_then_slow[-1].t
+    later = [look(t + 20.0 * n, shards(50 + n, 100, int(t + 20 * n))) for n in range(1, 10)]
+    assert judge(*fast_then_slow, *later).eta_s == pytest.approx(41 * 20.0)
+
+
+def test_eta_is_unknown_before_the_first_shard_and_after_the_load() -> None:
+    assert judge(*load(64, 34.0, 0)).eta_s is None
+    assert judge(*load(3, 1.0, 3), look(30, LOADED)).eta_s is None
+
+
+def test_states_seen_in_one_look_are_spread_by_the_bars_own_clock() -> None:
+    bars = [shards(n, 64, n * 30, "30.00s/it") for n in range(9)]
+    assert judge(look(0, BANNER), look(500, ENGINE, LOADING, *bars)).eta_s == pytest.approx(56 * 30, rel=0.01)
+
+
+def test_bytes_are_known_with_the_checkpoint() -> None:
+    status = judge(*load(64, 34.0, 16), checkpoint_bytes=640 * GIB)
+    assert (status.bytes_done, status.bytes_total) == (160 * GIB, 640 * GIB)
+    assert judge(*load(64, 34.0, 16)).bytes_total is None
+
+
+@pytest.mark.parametrize(
+    ("looks", "config", "why"),
+    [
+        (load(64, 34.0, 10), {"checkpoint_bytes": 64 * 9 * 10**9}, "34.0 s a shard, 265 MB/s"),
+        (load(64, 34.0, 10), {"expected_shard_s": 9.0}, "34.0 s a shard, 9.0 s expected"),
+        (load(100, 2.0, 50, extra=40), {}, "40.0 s a shard, 2.0 s before"),
+    ],
+    ids=["by the disk", "by what was expected", "by its own past"],
+)
+def test_slow_is_not_stalled(looks: list[Observation], config: dict, why: str) -> None:
+    status = judge(*looks, **config)
+    assert (status.verdict, status.stage, status.final, status.cause) == ("slow", "weights", False, None)
+    assert status.evidence[0] == why
+
+
+@pytest.mark.parametrize(
+    ("looks", "config"),
+    [
+        (load(119, 9.0, 10), {"checkpoint_bytes": 540 * 10**9}),
+        (load(64, 34.0, 10), {"expected_shard_s": 34.0, "checkpoint_bytes": 64 * 9 * 10**9}),
+        (load(64, 34.0, 10), {}),
+        (load(3, 1.0, 1), {"checkpoint_bytes": 10**6}),
+    ],
+    ids=["500 MB/s", "as expected", "steady, nothing expected", "too short to tell"],
+)
+def test_not_slow(looks: list[Observation], config: dict) -> None:
+    assert judge(*looks, **config).verdict == "progressing"
+
+
+def test_the_weights_of_a_drafter_lead_back_once() -> None:
+    done = record("Loading weights took 67.26 seconds")
+    wait = Judge(JudgeConfig())
+    wait.feed(look(0, BANNER, ENGINE, LOADING, shards(0, 2), shards(2, 2, 60), done))
+    status = wait.feed(look(70, record("Loading drafter model..."), shards(0, 1)))
+    assert (status.stage, status.shards_done, status.shards_total) == ("weights", 0, 1)
+    status = wait.feed(look(100, shards(1, 1, 30), done, LOADED))
+    assert status.stage == "compile"
+    assert dict(status.stages)["weights"] == 30
+    status = wait.feed(look(110, shards(0, 1)))
+    assert status.stage == "compile"
+
+
+# -- dead
+
+
+def death(*looks: Observation, **config: typing.Any) -> Status:
+    _t, status = first_final([*looks, look(looks[-1].t + 2), look(looks[-1].t + 5)], **config)
+    assert status.verdict == "dead"
+    return status
+
+
+def test_the_exit_status_in_words() -> None:
+    status = death(look(0, BANNER), look(5, exit_code=-9))
+    assert (status.exit_code, status.signal, status.cause and status.cause.id) == (-9, "SIGKILL", "sd_kill")
+    assert status.evidence == ("the server ended with status -9 (SIGKILL)",)
+
+
+def test_a_unit_killed_by_a_signal() -> None:
+    ended = unit("failed", "failed", result="signal", main_pid=0, exec_main_code=2, exec_main_status=9)
+    status = death(look(0, BANNER, unit=unit()), look(5, unit=ended))
+    assert (status.exit_code, status.signal) == (137, "SIGKILL")
+    assert status.evidence[0] == "the service failed with status 137 (SIGKILL), result signal"
+    assert "Restart=always of its unit decides whether it comes back" in status.evidence
+
+
+def test_a_unit_that_fails_before_its_process() -> None:
+    ended = unit("failed", "failed", result="exit-code", main_pid=0, exec_main_code=1, exec_main_status=203)
+    status = death(look(0, unit=unit("activating", "start", main_pid=0)), look(1, unit=ended))
+    assert (status.stage, status.exit_code, status.cause and status.cause.id) == ("unit", 203, "sd_exit")
+    assert status.evidence[0] == "the service failed with status 203 (EXEC, the path of ExecStart=), result exit-code"
+
+
+def test_a_unit_that_exits_0_is_dead_all_the_same() -> None:
+    ended = unit("inactive", "dead", main_pid=0, exec_main_code=1, exec_main_status=0)
+    status = death(look(0, BANNER, unit=unit()), look(5, unit=ended))
+    assert (status.exit_code, status.signal, status.cause and status.cause.id) == (0, None, "sd_done")
+
+
+def test_a_unit_that_does_not_exist() -> None:
+    status = death(look(0, unit=unit("inactive", "dead", main_pid=0, load_state="not-found")))
+    assert status.cause is not None
+    assert status.cause.id == "unit_not_found"
+
+
+OOM = record("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 3 has", "ERROR")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        unit("activating", "auto-restart", main_pid=0, exec_main_code=1, exec_main_status=1),
+        unit(main_pid=77, n_restarts=1),
+    ],
+    ids=["between two starts", "started again"],
+)
+def test_a_restart_loop_is_not_waited_through(again: UnitState) -> None:
+    t, status = first_final([look(0, BANNER, unit=unit()), look(4, OOM, unit=again)])
+    assert t == 4
+    assert (status.verdict, status.cause and status.cause.id) == ("dead", "cuda_oom")
+    assert status.restarts == again.n_restarts
+    assert "systemd starts it again" in status.evidence[0]
+
+
+def test_restarts_before_the_watch_are_not_a_loop() -> None:
+    assert judge(look(0, BANNER, unit=unit(n_restarts=3)), look(5, unit=unit(n_restarts=3))).verdict == "progressing"
+
+
+def test_a_restart_loop_told_by_the_journal_alone() -> None:
+    said = [
+        "vllm@x.service: Main process exited, code=exited, status=1/FAILURE",
+        "vllm@x.service: Failed with result 'exit-code'.",
+        "vllm@x.service: Scheduled restart job, restart counter is at 4.",
+    ]
+    lines = (LogRecord(OOM), *(LogRecord(line, 1, "systemd") for line in said))
+    status = death(look(0, BANNER), Observation(t=5, log=lines))
+    assert (status.restarts, status.exit_code, status.cause and status.cause.id) == (4, 1, "cuda_oom")
+    assert "restart loop: systemd has started it again 4 times" in status.evidence
+
+
+def test_a_kill_by_the_kernel_is_the_cause() -> None:
+    killed = LogRecord("Out of memory: Killed process 2 (VLLM::EngineCor) total-vm:1kB, anon-rss:4kB", None, "kernel")
+    ended = unit("failed", "failed", result="oom-kill", main_pid=0, exec_main_code=2, exec_main_status=9)
+    status = death(look(0, BANNER, unit=unit()), Observation(t=5, log=(killed,), unit=ended))
+    assert status.cause is not None
+    assert status.cause.id == "k_oom"
+
+
+def test_a_port_that_is_taken() -> None:
+    trace = [
+        "Traceback (most recent call last):",
+        '  File "/opt/vllm/bin/vllm", line 8, in <module>',
+        "    sys.exit(main())",
+        "OSError: [Errno 98] Address already in use",
+    ]
+    status = death(look(0, BANNER), look(5, *trace))
+    assert (status.stage, status.cause and status.cause.id) == ("config", "port_used")
+
+
+def test_an_exception_that_is_in_no_table_is_still_shown() -> None:
+    trace = ["Traceback (most recent call last):", '  File "/opt/vllm/bin/vllm", line 8, in <module>', "FooError: bar"]
+    status = death(look(0, BANNER), look(5, *trace), look(6, exit_code=1))
+    assert status.cause is not None
+    assert (status.cause.id, status.cause.line) == ("sd_exit", "FooError: bar")
+
+
+def test_a_503_after_200_is_the_death_of_the_engine() -> None:
+    t, status = first_final(
+        [look(0, SERVING, http=HttpSample(health=200)), *(look(1 + n, http=HttpSample(health=503)) for n in range(5))]
+    )
+    assert t <= 3
+    assert (status.verdict, status.cause and status.cause.id) == ("dead", "engine_dead")
+
+
+def test_an_engine_that_vanished_is_dead_before_anyone_says_so() -> None:
+    both = (proc(1, "vllm"), proc(2, "VLLM::EngineCor"))
+    looks = [look(0, BANNER, procs=both), *(look(float(n), procs=both[:1]) for n in range(1, 9))]
+    t, status = first_final(looks)
+    assert t <= 4
+    assert status.evidence[0] == "VLLM::EngineCor (pid 2) is gone while the server still runs"
+
+
+def test_the_first_request_that_kills_the_engine() -> None:
+    failed = record("EngineCore encountered a fatal error.", "ERROR")
+    looks = [
+        look(0, SERVING, http=MODEL),
+        look(1, failed, http=MODEL._replace(completion=Completion(500, error="InternalServerError"))),
+        look(2, http=HttpSample(health=503)),
+    ]
+    status = death(*looks)
+    assert (status.stage, status.cause and status.cause.id) == ("first_token", "engine_dead")
+
+
+def test_a_line_after_which_nothing_comes_up_has_a_moment_for_its_cause() -> None:
+    failed = record("EngineCore failed to start.", "ERROR")
+    wait = Judge(JudgeConfig())
+    wait.feed(look(0, BANNER))
+    status = wait.feed(look(5, failed))
+    assert (status.verdict, status.cause and status.cause.id) == ("progressing", "engine_failed")
+    status = wait.feed(look(6, OOM))
+    assert (status.verdict, status.cause and status.cause.id) == ("progressing", "cuda_oom")
+    status = wait.feed(look(8))
+    assert (status.verdict, status.final, status.cause and status.cause.id) == ("dead", True, "cuda_oom")
+
+
+def test_children_and_their_signals() -> None:
+    line = (
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': -9}"
+    )
+    status = death(look(0, BANNER), look(5, line), look(6, exit_code=1))
+    assert status.cause is not None
+    assert status.cause.id == "engine_init_failed"
+    assert "EngineCore ended by SIGKILL" in status.evidence
+
+
+def test_a_stop_that_was_asked_for_is_no_failure_but_an_end() -> None:
+    stop = "(APIServer pid=1) INFO 11-30 23:05:23 [launcher.py:254] [shutdown] API server: shutdown triggered"
+    status = death(look(0, BANNER), look(5, stop), look(6, exit_code=0))
+    assert status.cause is not None
+    assert status.cause.id == "sh_trigger"
+
+
+def test_a_survived_complaint_does_not_kill() -> None:
+    error = "(APIServer pid=1) ERROR 11-30 22:55:01 [x.py:1] GatedRepoError: 401 Client Error"
+    assert judge(look(0, BANNER, error), look(20, ENGINE), look(60)).verdict == "progressing"
+
+
+# -- properties
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                [BANNER, ENGINE, WORKERS, NCCL, LOADING, shards(0, 9), shards(5, 9), LOADED, AUTOTUNE, SERVING, BEAT]
+            ),
+            st.floats(min_value=0.1, max_value=50),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_a_unit_that_is_active_and_moving_is_never_dead_or_stalled(looks: list[tuple[str, float, bool]]) -> None:
+    wait = Judge(JudgeConfig())
+    t = 0.0
+    for n, (line, pause, reading) in enumerate(looks):
+        t += pause
+        engine = proc(2, "VLLM::EngineCor", "D" if reading else "R", cpu_s=t, read_bytes=n * 2**30)
+        status = wait.feed(look(t, line, unit=unit(), procs=(proc(1, "vllm"), engine), gpus=gpus(used=n * GIB)))
+        assert status.verdict in ("progressing", "slow")
+        assert not status.final
