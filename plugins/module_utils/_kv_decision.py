@@ -73,7 +73,7 @@ class _Case(t.NamedTuple):
 
 
 def _numbers(option: str, text: str | None) -> rules.Numbers:
-    if text is None:
+    if not text:
         raise DecisionError(f"{option} is needed to decide on the KV cache, but was not given.")
     try:
         found = rules.numbers(text)

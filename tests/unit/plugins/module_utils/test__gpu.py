@@ -76,11 +76,11 @@ class FakeNvml:
     def __init__(
         self,
         devices: t.Sequence[t.Mapping[str, t.Any] | NvmlFault],
-        system: t.Mapping[str, t.Any] = SYSTEM,
+        system: t.Mapping[str, t.Any] | None = None,
         open_fault: NvmlFault | None = None,
     ) -> None:
         self.devices = devices
-        self.system = {"nvmlDeviceGetCount": len(devices), **system}
+        self.system = {"nvmlDeviceGetCount": len(devices), **(SYSTEM if system is None else system)}
         self.open_fault = open_fault
         self.is_open = False
         self.calls: list[tuple[t.Any, ...]] = []

@@ -226,6 +226,11 @@ def test_fp8_on_sm120_overrides_a_report_with_a_warning() -> None:
         ),
         (
             "kimi_k2_5_nvfp4",
+            Request("auto", "12.0", ""),
+            "vllm_version is needed to decide on the KV cache, but was not given.",
+        ),
+        (
+            "kimi_k2_5_nvfp4",
             Request("auto", "sm_120", "0.32.0"),
             "compute_capability is not understood: 'sm_120' does not begin with a number.",
         ),
