@@ -12,9 +12,9 @@ import collections
 import re
 import typing
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._needles import compile_needles
+from ansible_collections.modelfleet.serving.plugins.module_utils._needles import Needles
 from ansible_collections.modelfleet.serving.plugins.module_utils._signatures import SIGNATURES, Signature
-from ansible_collections.modelfleet.serving.plugins.module_utils._stage_lines import STAGE_LINES
+from ansible_collections.modelfleet.serving.plugins.module_utils._stage_lines import STAGE_LINES, StageLine
 from ansible_collections.modelfleet.serving.plugins.module_utils._stages import ORDER
 from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import (
     Bar,
@@ -41,12 +41,19 @@ _ACCESS = re.compile(r'"[A-Z]+ (?P<path>/\S*) HTTP/[\d.]+" (?P<status>\d{3})')
 _ACCESS_NEEDLE = " HTTP/1."
 _STATISTICS = "Avg prompt throughput: "
 
-_NEEDLES = compile_needles(
-    {needle for row in (*SIGNATURES, *STAGE_LINES) for needle in row.needles}
-    | {_TRACEBACK, _ACCESS_NEEDLE, _STATISTICS, "%|"}
-)
-_SIGNATURES = tuple((row, re.compile(row.pattern, re.DOTALL)) for row in SIGNATURES)
-_STAGE_LINES = tuple((row, re.compile(row.pattern, re.DOTALL)) for row in STAGE_LINES)
+_ROWS: tuple[typing.Union[Signature, StageLine], ...] = (*SIGNATURES, *STAGE_LINES)
+_PATTERNS = tuple(re.compile(row.pattern, re.DOTALL) for row in _ROWS)
+
+
+def _numbered() -> Needles:
+    numbers: dict[str, list[int]] = {text: [] for text in (_TRACEBACK, _ACCESS_NEEDLE, _STATISTICS, "%|")}
+    for number, row in enumerate(_ROWS):
+        for needle in row.needles:
+            numbers.setdefault(needle, []).append(number)
+    return Needles(numbers)
+
+
+_NEEDLES = _numbered()
 _KERNEL_NAMES = ("vllm", "VLLM", "python", "pt_main", "ray::")
 _CAUSES_KEPT = 16
 _AUTHORS = (("EngineCore", "engine"), ("Worker", "workers"), ("VllmWorker", "workers"))
@@ -184,16 +191,17 @@ class LogFold:
         if side == "service":
             self._traceback(line)
             self._author(line)
-        if not self._heartbeat(line):
+        rows = _NEEDLES.numbers(line.text)
+        if not self._heartbeat(line, rows):
             self._moved(text)
         bar = parse_bar(line.text)
         if bar is not None:
             self._take_bar(bar)
             return
         if not is_echo(line.text):
-            self._match(line, side)
+            self._match(line, side, rows)
         if side == "service":
-            self._stage(line)
+            self._stage(line.text, rows)
 
     def _moved(self, text: str) -> None:
         self._new += 1
@@ -206,15 +214,14 @@ class LogFold:
         if match is not None:
             self._requests.append((match["path"], int(match["status"])))
 
-    def _heartbeat(self, line: Line) -> bool:
-        beat = any(
-            row.kind == "heartbeat" and row.needles[0] in line.text and pattern.search(line.text)
-            for row, pattern in _SIGNATURES[:2]
-        )
-        if beat:
-            self.heartbeats += 1
-            self.heartbeats_in_row += 1
-        return beat
+    def _heartbeat(self, line: Line, rows: typing.Sequence[int]) -> bool:
+        for number in rows:
+            row = _ROWS[number]
+            if isinstance(row, Signature) and row.kind == "heartbeat" and _PATTERNS[number].search(line.text):
+                self.heartbeats += 1
+                self.heartbeats_in_row += 1
+                return True
+        return False
 
     # -- what the lines say
 
@@ -224,7 +231,7 @@ class LogFold:
         self.bar = bar
         self._bars.append(bar)
         if not bar.weights:
-            self._stage(Line("", "", "", bar.desc))
+            self._stage(bar.desc, _NEEDLES.numbers(bar.desc))
             return
         before = self.weights
         if before is None:
@@ -248,10 +255,10 @@ class LogFold:
             if line.proc.startswith(author) and line.level:
                 self._enter(stage)
 
-    def _stage(self, line: Line) -> None:
-        text = line.text
-        for row, pattern in _STAGE_LINES:
-            if any(needle in text for needle in row.needles) and pattern.search(text):
+    def _stage(self, text: str, rows: typing.Sequence[int]) -> None:
+        for number in rows:
+            row = _ROWS[number]
+            if isinstance(row, StageLine) and _PATTERNS[number].search(text):
                 self._enter(row.stage)
                 self.seen.add(row.id)
                 self.serving = self.serving or row.id == "ready"
@@ -259,16 +266,17 @@ class LogFold:
                 if size is not None and float(size[1]) > 0:
                     self.checkpoint_bytes = int(float(size[1]) * 2**30)
 
-    def _match(self, line: Line, side: str) -> None:
+    def _match(self, line: Line, side: str, rows: typing.Sequence[int]) -> None:
         if line.text.startswith("    "):
             return  # source text inside a traceback
-        for row, pattern in _SIGNATURES:
-            if row.side != side or not any(needle in line.text for needle in row.needles):
+        for number in rows:
+            row = _ROWS[number]
+            if not isinstance(row, Signature) or row.side != side:
                 continue
             # uvicorn's own lines are told by their header, which is off by now
-            match = pattern.search(line.text) or pattern.search(f"{line.level}:     {line.text}")
-            if match is not None and self._counts(row, line, match):
-                self._take_hit(Hit(row, line.proc, line.text.strip(), match.groupdict(), self._depth))
+            found = _PATTERNS[number].search(line.text) or _PATTERNS[number].search(f"{line.level}:     {line.text}")
+            if found is not None and self._counts(row, line, found):
+                self._take_hit(Hit(row, line.proc, line.text.strip(), found.groupdict(), self._depth))
                 return
 
     @staticmethod

@@ -41,4 +41,28 @@ def compile_needles(texts: typing.Iterable[str]) -> re.Pattern[str]:
     return re.compile(_tree_pattern(sorted({_from_rarest(text) for text in texts})))
 
 
-__all__ = ("compile_needles",)
+class Needles:
+    """Which of many fixed texts may be in a line, by number."""
+
+    def __init__(self, texts: typing.Mapping[str, typing.Collection[int]]) -> None:
+        self._pattern = compile_needles(texts)
+        self.search = self._pattern.search
+        tails = {_from_rarest(text): () for text in texts}
+        #: the tree ends at the shortest of the texts that begin alike: its match stands for all of them
+        self._numbers: dict[str, set[int]] = {}
+        for text, numbers in texts.items():
+            tail = _from_rarest(text)
+            found = next(tail[:n] for n in range(1, len(tail) + 1) if tail[:n] in tails)
+            self._numbers.setdefault(found, set()).update(numbers)
+
+    def numbers(self, text: str) -> list[int]:
+        """The numbers of all texts that may be in ``text``, in order."""
+        found: set[int] = set()
+        match = self.search(text)
+        while match is not None:
+            found |= self._numbers[match[0]]
+            match = self.search(text, match.start() + 1)
+        return sorted(found)
+
+
+__all__ = ("Needles", "compile_needles")

@@ -40,6 +40,9 @@ _WINDOW_S = 2.0
 _SPIN_PERCENT = 95
 #: a process that is stopped or blocked, and uses nothing, for so long is not merely paused for a moment
 _FROZEN_S = 10.0
+#: CPU seconds a second that such a process may seem to use, and a service of which only the sum is known
+_FROZEN_CPU = 0.01
+_FROZEN_CPU_SUM = 0.03
 
 
 class _Rise:
@@ -162,7 +165,8 @@ class ProgressSigns:
             if state not in ("T", "D"):
                 continue
             since, cpu, read, faults = before.get((state, pid), (t, cpu_s, read_bytes, majflt))
-            idle = cpu_s - cpu <= _LEAST_PER_S[CPU] / 5 * (t - since) and read_bytes <= read and majflt <= faults
+            most = _FROZEN_CPU if pid else _FROZEN_CPU_SUM
+            idle = cpu_s - cpu <= most * (t - since) and read_bytes <= read and majflt <= faults
             if not idle:
                 since, cpu, read, faults = t, cpu_s, read_bytes, majflt
             self._frozen_at[state, pid] = (since, cpu, read, faults)

@@ -196,6 +196,8 @@ class Judge:
             said.append(f"last log line {t - signs.last.get(LOG, t):.0f} s ago: {self._last_line()}")
         elif not self._log.lines:
             said.append("nothing in the log yet")
+        if self._log.specific is not None:
+            said.append(f"complained: {presentable(self._log.specific.line)}")
         if self._log.heartbeats_in_row:
             said.append(f"{self._log.heartbeats_in_row} heartbeats since, which say nothing about progress")
         if signs.compilers:

@@ -33,7 +33,7 @@ _SHARD_BAR = re.compile(
     r"\[(?P<elapsed>[\d:]+)<[\d:?]+, +(?P<rate>[^\]]+)\]"
 )
 _OTHER_BAR = re.compile(
-    r"(?P<desc>[^\r\n|]{3,120}?):\s*\d{1,3}%\|[^|\r\n]*\|\s*(?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
+    r"(?P<desc>[^|]{3,160}?):\s*\d{1,3}%\|[^|\r\n]*\|\s*(?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
     r"\[(?P<elapsed>[\d:]+)<[\d:?]+,\s*(?P<rate>[^\]]*)"
 )
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -147,10 +147,10 @@ def _per_second(text: str) -> typing.Optional[float]:
 
 def parse_bar(text: str) -> typing.Optional[Bar]:
     """The progress bar on one line, if there is one."""
-    if "%" not in text:
-        return None
     weights = "% Completed | " in text
-    match = _SHARD_BAR.search(text) if weights else _OTHER_BAR.search(text)
+    if not weights and "%|" not in text:
+        return None
+    match = _SHARD_BAR.search(text) if weights else _OTHER_BAR.match(text)
     if match is None:
         return None
     try:

@@ -48,6 +48,10 @@ _SCRIPT_EXIT = re.compile(rb'^Script done on .*COMMAND_EXIT_CODE="(\d+)"', re.MU
 _AFTER_S = 5.0
 
 
+_YEAR_S = 366 * 86400.0
+_HALF_YEAR_S = _YEAR_S / 2
+
+
 class TimedRecord(typing.NamedTuple):
     t: float
     record: LogRecord
@@ -69,6 +73,29 @@ def _stamp_seconds(line: str) -> typing.Optional[float]:
     return None
 
 
+_START = re.compile(r"^(?:Starting|Started) ")
+_STOP = re.compile(r"^Stopped |Deactivated successfully")
+_RESTART = re.compile(r"Scheduled restart job")
+#: how systemd and the kernel begin their lines, where nothing else says that it was they
+_SYSTEMD_LINE = re.compile(r"^\S+\.(?:service|scope): ")
+_KERNEL_LINE = re.compile(
+    r"^(?:\[ *\d+\.\d+\] |(?:Memory cgroup out|Out) of memory: Killed|oom-kill:|NVRM: |pcieport )|\]: segfault at "
+)
+
+
+def _last_start(records: list[TimedRecord]) -> list[TimedRecord]:
+    """Leave out what came before an orderly stop and a new start; a restart by systemd belongs to the same start."""
+    stopped, begin = False, 0
+    for index, (_t, record) in enumerate(records):
+        if record.side != "systemd":
+            continue
+        if _START.match(record.text) and stopped:
+            stopped, begin = False, index
+        stopped = (stopped or bool(_STOP.search(record.text))) and not _RESTART.search(record.text)
+    first = records[begin].t if records else 0.0
+    return [TimedRecord(t - first, record) for t, record in records[begin:]]
+
+
 def read_records(data: bytes) -> list[TimedRecord]:
     """The lines of a plain log, a typescript or a journal, each with its second of the recording."""
     lines = data.decode("utf-8", errors="replace").split("\n")
@@ -77,11 +104,13 @@ def read_records(data: bytes) -> list[TimedRecord]:
     t = 0.0
     bar_began = ("", 0.0)
     for line in lines:
-        if not line.strip() or line.startswith(("Script started on ", "Script done on ", "$ ")):
+        if not line.strip() or line.startswith(("Script started on ", "Script done on ", "$ ", "-- ")):
             continue
         seconds = _stamp_seconds(strip_ansi(line))
         if seconds is not None:
             first = seconds if first is None else first
+            if seconds < first - _HALF_YEAR_S:
+                seconds += _YEAR_S  # stamps have no year
             t = max(t, seconds - first)
         bar = parse_bar(line)
         if bar is not None:
@@ -90,13 +119,14 @@ def read_records(data: bytes) -> list[TimedRecord]:
                 bar_began = (bar.desc, t - bar.elapsed_s)
             t = max(t, bar_began[1] + bar.elapsed_s)
         records.append(TimedRecord(t, _record(line)))
-    return records
+    return _last_start(records)
 
 
 def _record(line: str) -> LogRecord:
     journal = _JOURNAL.match(line)
     if journal is None:
-        return LogRecord(line.rstrip("\r"))
+        kernel, systemd = _KERNEL_LINE.search(line), _SYSTEMD_LINE.match(line)
+        return LogRecord(line.rstrip("\r"), None, "kernel" if kernel else "systemd" if systemd else "service")
     side = _SIDES.get(journal["ident"], "service")
     return LogRecord(journal["text"], int(journal["pid"]) if journal["pid"] else None, side)
 

