@@ -288,7 +288,7 @@ SIGNATURES = (
         needles=("To serve at least one request with the model",),
         pattern=(
             r"To serve at least one request with the model(?:s|'s|s's|"
-            r"s’s)?.{0,3} max seq len \((?P<len>\d+)\), \((?P<need>[\d.]+) GiB KV cache is needed, which is "
+            r"s.s)?.{0,3} max seq len \((?P<len>\d+)\), \((?P<need>[\d.]+) GiB KV cache is needed, which is "
             r"larger than the available KV cache memory \((?P<have>[\d.]+) GiB\)(?:.*estimated maximum model "
             r"length is (?P<est>\d+))?"
         ),

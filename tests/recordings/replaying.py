@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import gzip
 import json
 import pathlib
 import re
@@ -286,9 +287,17 @@ def _is_plain_end(status: Status) -> bool:
     return status.cause is not None and status.cause.id == "sd_done"
 
 
+def read_bytes(path: pathlib.Path) -> bytes:
+    """A file, also one that is compressed."""
+    data = path.read_bytes()
+    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+
+
 def main(argv: typing.Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="replay", description="What vllm_health_wait would have said of a recording.")
-    parser.add_argument("log", type=pathlib.Path, help="plain log, typescript, or text of journalctl -o short")
+    parser.add_argument(
+        "log", type=pathlib.Path, help="plain log, typescript, or text of journalctl -o short; may be gzipped"
+    )
     parser.add_argument("--samples", type=pathlib.Path, help="JSON lines, one look at the server each")
     parser.add_argument("--exit-code", type=int, help="how the server's process ended")
     parser.add_argument("--at", type=float, help="second of the recording to judge at, instead of its end")
@@ -297,6 +306,6 @@ def main(argv: typing.Sequence[str]) -> int:
     if options.samples is not None:
         with options.samples.open(encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines if line.strip()]
-    status = replay(options.log.read_bytes(), rows, options.exit_code, options.at)
+    status = replay(read_bytes(options.log), rows, options.exit_code, options.at)
     print(json.dumps(status.as_result(), indent=2, ensure_ascii=False))
     return 0

