@@ -43,17 +43,17 @@ class ShardClock:
 
     def feed(self, t: float, bars: typing.Sequence[Bar]) -> None:
         """Take the states the bar went through up to ``t``; several in one look are spread by the bar's own clock."""
-        for bar in bars:
-            at = max(self._last, t - max(0.0, bars[-1].elapsed_s - bar.elapsed_s))
+        for drawn in bars:
+            at = max(self._last, t - max(0.0, bars[-1].elapsed_s - drawn.elapsed_s))
             if self._first is None:
                 self._first = at
-                self._marks.append((at, bar.done))
-            elif bar.done > self.done:
-                self._earlier.append((at - self._last) / (bar.done - self.done))
-                self._marks.append((at, bar.done))
+                self._marks.append((at, drawn.done))
+            elif drawn.done > self.done:
+                self._earlier.append((at - self._last) / (drawn.done - self.done))
+                self._marks.append((at, drawn.done))
             else:
                 continue
-            self._last, self.done, self.total, self._per_s = at, bar.done, bar.total, bar.per_s
+            self._last, self.done, self.total, self._per_s = at, drawn.done, drawn.total, drawn.per_s
 
     def interval_s(self) -> typing.Optional[float]:
         """Seconds one unit of the bar takes at present; None before the first one is done."""

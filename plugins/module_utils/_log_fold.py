@@ -115,7 +115,7 @@ class LogFold:
         self.last_line = ""
         self.serving = False
         self.seen: set[str] = set()
-        self.bar: typing.Optional[Bar] = None
+        self.last_bar: typing.Optional[Bar] = None
         self.weights: typing.Optional[Bar] = None
         #: 1 for the model, 2 for a drafter's weights
         self.weights_pass = 0
@@ -168,9 +168,9 @@ class LogFold:
 
     def _unfinished(self, partial: str) -> None:
         parts = pieces(partial)
-        bar = parse_bar(parse_line(parts[-1]).text) if parts else None
-        if bar is not None:
-            self._take_bar(bar)
+        drawn = parse_bar(parse_line(parts[-1]).text) if parts else None
+        if drawn is not None:
+            self._take_bar(drawn)
         elif parts:
             self._new += 1
 
@@ -194,9 +194,9 @@ class LogFold:
         rows = _NEEDLES.numbers(line.text)
         if not self._heartbeat(line, rows):
             self._moved(text)
-        bar = parse_bar(line.text)
-        if bar is not None:
-            self._take_bar(bar)
+        drawn = parse_bar(line.text)
+        if drawn is not None:
+            self._take_bar(drawn)
             return
         if not is_echo(line.text):
             self._match(line, side, rows)
@@ -225,22 +225,22 @@ class LogFold:
 
     # -- what the lines say
 
-    def _take_bar(self, bar: Bar) -> None:
-        if bar == self.bar:
+    def _take_bar(self, drawn: Bar) -> None:
+        if drawn == self.last_bar:
             return
-        self.bar = bar
-        self._bars.append(bar)
-        if not bar.weights:
-            self._stage(bar.desc, _NEEDLES.numbers(bar.desc))
+        self.last_bar = drawn
+        self._bars.append(drawn)
+        if not drawn.weights:
+            self._stage(drawn.desc, _NEEDLES.numbers(drawn.desc))
             return
         before = self.weights
         if before is None:
             self.weights_pass = 1
-        elif bar.done < before.done or bar.total != before.total:
-            if bar.done > 0 and before.done < before.total:
+        elif drawn.done < before.done or drawn.total != before.total:
+            if drawn.done > 0 and before.done < before.total:
                 return  # another engine's bar in between
             self.weights_pass += 1
-        self.weights = bar
+        self.weights = drawn
         self._enter("weights")
 
     def _enter(self, stage: str) -> None:

@@ -92,11 +92,11 @@ class Judge:
         return entered
 
     def _weights(self, t: float, news: News) -> None:
-        bars = [bar for bar in news.bars if bar.weights]
+        bars = [drawn for drawn in news.bars if drawn.weights]
         if self._log.weights_pass != self._pass:
             self._pass = self._log.weights_pass
             self._shards = ShardClock()
-            starts = [index for index, bar in enumerate(bars) if bar.done == 0]
+            starts = [index for index, drawn in enumerate(bars) if drawn.done == 0]
             bars = bars[starts[-1] :] if starts else bars
         self._shards.feed(t, bars)
 
@@ -247,8 +247,8 @@ class Judge:
         final: bool = False,
         end: typing.Optional[End] = None,
     ) -> Status:
-        bar = self._log.weights
-        files = bar is not None and bar.files
+        drawn = self._log.weights
+        files = drawn is not None and drawn.files
         total = self._bytes_total() if self._pass <= 1 else None
         done = None
         if total and self._track.reached("repack"):

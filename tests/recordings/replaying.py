@@ -113,12 +113,12 @@ def read_records(data: bytes) -> list[TimedRecord]:
             if seconds < first - _HALF_YEAR_S:
                 seconds += _YEAR_S  # stamps have no year
             t = max(t, seconds - first)
-        bar = parse_bar(line)
-        if bar is not None:
+        drawn = parse_bar(line)
+        if drawn is not None:
             # a bar has no time of day, but a clock of its own
-            if bar_began[0] != bar.desc or bar.done == 0:
-                bar_began = (bar.desc, t - bar.elapsed_s)
-            t = max(t, bar_began[1] + bar.elapsed_s)
+            if bar_began[0] != drawn.desc or drawn.done == 0:
+                bar_began = (drawn.desc, t - drawn.elapsed_s)
+            t = max(t, bar_began[1] + drawn.elapsed_s)
         records.append(TimedRecord(t, _record(line)))
     return _last_start(records)
 

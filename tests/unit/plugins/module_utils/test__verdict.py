@@ -234,7 +234,7 @@ def test_a_stuck_autotune_is_named() -> None:
         {"compilers": lambda t: 37},
         {"procs": lambda t: (proc(2, "VLLM::EngineCor", "D", read_bytes=int(t * 1e6)),)},
         {"gpus": lambda t: gpus(used=GIB + int(t) * 2**21)},
-        {"cache_bytes": lambda t: int(t)},
+        {"cache_bytes": int},
         {"log_partial": lambda t: f"Capturing CUDA graphs:  1%|#| {int(t)}/99999 [00:00<00:01, 1.00it/s]"},
     ],
     ids=lambda moves: next(iter(moves)),

@@ -103,9 +103,9 @@ BARS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "bar"), BARS.items(), ids=lambda value: value if isinstance(value, str) else "")
-def test_parse_bar(text: str, bar: typing.Optional[Bar]) -> None:
-    assert parse_bar(text) == bar
+@pytest.mark.parametrize(("text", "drawn"), BARS.items(), ids=lambda value: value if isinstance(value, str) else "")
+def test_parse_bar(text: str, drawn: typing.Optional[Bar]) -> None:
+    assert parse_bar(text) == drawn
 
 
 def test_pieces_are_split_at_either_line_end() -> None:
@@ -155,11 +155,11 @@ def test_what_counts_as_a_new_line() -> None:
 def test_a_bar_moves_inside_one_unfinished_line() -> None:
     log = LogFold()
     bars = [f"Capturing CUDA graphs (decode, FULL):  {n}0%|#| {n}/10 [00:0{n}<00:01, 1.00it/s]" for n in range(4)]
-    assert [bar.done for bar in feed(log, partial=bars[0]).bars] == [0]
-    assert [bar.done for bar in feed(log, partial="\r".join(bars[:2])).bars] == [1]
+    assert [drawn.done for drawn in feed(log, partial=bars[0]).bars] == [0]
+    assert [drawn.done for drawn in feed(log, partial="\r".join(bars[:2])).bars] == [1]
     assert feed(log, partial="\r".join(bars[:2])).bars == ()
     news = feed(log, "\r".join(bars))
-    assert [bar.done for bar in news.bars] == [2, 3]
+    assert [drawn.done for drawn in news.bars] == [2, 3]
     assert set(news.stages) == {"cuda_graphs"}
 
 
