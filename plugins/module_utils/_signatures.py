@@ -1711,7 +1711,7 @@ SIGNATURES = (
         id="sd_left",
         kind="failure",
         group="orphans",
-        severity="warn",
+        severity="fatal",
         side="systemd",
         needles=(
             "Found left-over process ",
