@@ -40,13 +40,14 @@ need_packages() {
     local package missing=()
     command -v dpkg-query >/dev/null || die "this is not Debian or Ubuntu: install by hand what belongs to: $*"
     for package in "$@"; do
-        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q ' installed$' || missing+=("$package")
+        [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == *' installed' ]] || missing+=("$package")
     done
     ((${#missing[@]})) || return 0
     ((EUID == 0)) || die "not installed: ${missing[*]}; run scripts/bootstrap.sh as root once"
     slowly "package lists" apt-get update
     export DEBIAN_FRONTEND=noninteractive
-    slowly "packages ${missing[*]}" apt-get install -y --no-install-recommends "${missing[@]}"
+    say "not installed yet: ${missing[*]}"
+    slowly "packages" apt-get install -y --no-install-recommends "${missing[@]}"
 }
 
 is_new_enough() {
@@ -68,8 +69,10 @@ find_python() {
 
 install_python() {
     local version
+    ((EUID == 0)) || die "no Python 3.12 to 3.14 found; run this as root once, or name one in MODELFLEET_PYTHON"
+    slowly "package lists" apt-get update
     for version in 3.14 3.13 3.12; do
-        if apt-cache policy "python$version" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        if [[ $(apt-cache policy "python$version" 2>/dev/null) == *'Candidate: '[0-9]* ]]; then
             need_packages "python$version" "python$version-venv"
             return
         fi

@@ -23,7 +23,8 @@ from . import cgroups, image, network, processes
 from .paths import HERE, SSH_KEY, STATE, LabError
 from .shell import run, say
 
-_BOOT_S = 60.0
+# A loaded machine can take long; what is broken says so earlier, by going down.
+_BOOT_S = 180.0
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 # The hosts are as old as their lab: there is nothing to know them by.
 SSH_OPTIONS = (
