@@ -37,7 +37,7 @@ lint: setup ## ruff, mypy, yamllint, ansible-lint (profile production), shellche
 	@scripts/lint.sh
 
 test-unit: setup ## pure logic, and recordings replayed
-	PYTHONPATH=build/collections $(BIN)/python -m pytest tests/unit -q $(PYTEST_ARGS)
+	PYTHONPATH=$(CURDIR)/build/collections $(BIN)/python -m pytest tests/unit -q $(PYTEST_ARGS)
 
 test-integration: setup ## each module in check / real / check / real, on this machine
 	@scripts/ansible-test.sh integration --local --requirements
@@ -45,7 +45,7 @@ test-integration: setup ## each module in check / real / check / real, on this m
 test-e2e: setup ## test hosts with real systemd, ssh, journald and vLLM (needs root)
 	@scripts/bootstrap.sh lab
 	@$(LAB) build
-	PYTHONPATH=build/collections $(BIN)/python -m pytest tests/lab tests/e2e -q $(PYTEST_ARGS)
+	PYTHONPATH=$(CURDIR)/build/collections $(BIN)/python -m pytest tests/lab tests/e2e -q $(PYTEST_ARGS)
 
 lab-up: ## N test hosts (N=3)
 	@scripts/bootstrap.sh lab
