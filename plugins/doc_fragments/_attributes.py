@@ -13,27 +13,27 @@ class ModuleDocFragment:
 options: {}
 attributes:
   check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying target.
+    description: Foretells in C(check_mode) what would change, and changes nothing.
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+    description: Shows the state before and after when asked for a diff, in check mode too.
   idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    description: A second run with the same options finds nothing to do and says so.
   platform:
-    description: Target operating systems this module works on.
+    description: Operating systems of the hosts that it works on.
 """
 
     FACTS = r"""
 options: {}
 attributes:
   facts:
-    description: Action returns an C(ansible_facts) dictionary that will update existing host facts.
+    description: Returns C(ansible_facts), which become facts of the host.
 """
 
     ACTION = r"""
 options: {}
 attributes:
   action:
-    description: Has an action plugin of the same name, which runs on the controller and shows progress.
+    description: An action plugin of the same name runs on the controller and shows progress.
   async:
-    description: Supports being used with the C(async) keyword.
+    description: Whether the task keyword C(async) can be used.
 """

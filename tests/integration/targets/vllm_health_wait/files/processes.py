@@ -4,8 +4,8 @@
 
 """Start what the tests watch, and write down the process ids and the port: processes.py FILE
 
-It stays the parent of what it starts and never waits for it, so that an exit status can still be read from a zombie, and
-ends all of it when it is terminated.
+It stays the parent of what it starts and never waits for it, so that an exit status can still be read from a zombie,
+and ends all of it when it is terminated.
 """
 
 from __future__ import annotations
