@@ -339,7 +339,7 @@ def check_room(request: Request, plan: Plan, room: Room) -> None:
 
 
 def _amount(count: int) -> str:
-    return f"{count / (1 << 30):.2f} GiB ({count} bytes)"
+    return f"{count / (1 << 30):.2f} GiB ({count} bytes)" if count >= 1 << 30 else f"{count} bytes"
 
 
 def index_problem(snapshot: str, plan: Plan, io: SnapshotIO) -> str:

@@ -468,9 +468,9 @@ def test_what_does_not_fit_is_refused_with_numbers_before_the_first_byte() -> No
         with pytest.raises(SnapshotError) as caught:
             run(params(), check_mode, fake)
         assert str(caught.value) == (
-            f"Not enough room to put acme/tiny at commit {COMMIT} into {SNAPSHOT}: 0.00 GiB (1000 bytes) to download "
+            f"Not enough room to put acme/tiny at commit {COMMIT} into {SNAPSHOT}: 1000 bytes to download "
             "and 1.00 GiB (1073741824 bytes) to keep free (reserve_bytes) make 1.00 GiB (1073742824 bytes), but the "
-            "file system of /srv has 1.00 GiB (1073742823 bytes) free: 0.00 GiB (1 bytes) short. Nothing was "
+            "file system of /srv has 1.00 GiB (1073742823 bytes) free: 1 bytes short. Nothing was "
             "downloaded. Free space there, or choose another root."
         )
     assert fake.disk == {}

@@ -349,7 +349,7 @@ def test_a_checkpoint_that_was_published_broken_is_said_to_be(host: Host) -> Non
 def test_what_does_not_fit_is_refused_before_the_first_byte(host: Host, check_mode: bool) -> None:
     result = host.run(check_mode=check_mode, reserve_bytes=1 << 60)
     assert result["failed"] is True
-    assert f"{TOTAL} bytes) to download and 1073741824.00 GiB ({1 << 60} bytes) to keep free" in result["msg"]
+    assert f"{TOTAL} bytes to download and 1073741824.00 GiB ({1 << 60} bytes) to keep free" in result["msg"]
     assert [entry.on for entry in host.hub.log.find()] == ["info"]
     assert not host.root.exists()
 
