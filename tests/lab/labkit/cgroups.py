@@ -52,12 +52,17 @@ def hierarchies(mountinfo: str | None = None) -> list[Hierarchy]:
 
 
 def create(lab: str, host: str, memory_bytes: int | None) -> list[Path]:
-    """Make the groups of a host and give them. Works again on what is there already."""
+    """Make the groups of a host that does not run, and give them.
+
+    Those of its last boot go first: a v2 group that has handed controllers down takes no process any more.
+    """
     groups = []
     limited = memory_bytes is None
     for hierarchy in hierarchies():
         group = hierarchy.mount / _TOP / lab / host
-        group.mkdir(parents=True, exist_ok=True)
+        if group.is_dir() and not _remove_tree(group):
+            raise LabError(f"host {host}: processes of its last boot are still in {group}")
+        group.mkdir(parents=True)
         if hierarchy.v2:
             _enable_controllers(hierarchy.mount, group)
         groups.append(group)

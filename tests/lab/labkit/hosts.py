@@ -265,6 +265,8 @@ def reboot(host: Host) -> None:
     subprocess.run(ssh_command(host, ["systemctl", "reboot"]), capture_output=True, check=False)
     deadline = time.monotonic() + _BOOT_S
     while boot_id() in ("", before):
+        if not host.running:
+            raise LabError(f"{host.name} went down instead of up again; the end of {host.log}:\n{_log_tail(host)}")
         if time.monotonic() > deadline:
             raise LabError(f"{host.name} did not come back within {_BOOT_S:.0f} s of its reboot; see {host.log}")
         time.sleep(0.1)
