@@ -40,7 +40,8 @@ def recorded(path: Path) -> int | None:
         known = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return known["pid"] if start_time(known["pid"]) == known["start_time"] is not None else None
+    began = start_time(known["pid"])
+    return known["pid"] if began is not None and began == known["start_time"] else None
 
 
 def end(path: Path, grace_s: float) -> None:

@@ -88,7 +88,7 @@ def test_variables_have_the_prefix_of_the_role(role: pathlib.Path) -> None:
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)
 def test_facts_are_read_from_ansible_facts(role: pathlib.Path) -> None:
     for path, text in texts(role, "tasks", "templates", "vars", "defaults", "handlers"):
-        found = [name for name in NO_FACTS.findall(text)]
+        found = NO_FACTS.findall(text)
         assert not NO_FACTS.search(text), f"{path}: {found}"
 
 

@@ -257,7 +257,7 @@ def test_lasting_faults(bench: Bench, case: str) -> None:
     bench.hub.fault(on="cdn", **fault)
     with pytest.raises(error, match=message) as caught:
         bench.fetch()
-    assert type(caught.value) is error
+    assert caught.type is error, "not one of its kin, which mean something else"
     assert "?" not in str(caught.value)
     assert bench.target.read_bytes() == b"the old one"
 
@@ -443,7 +443,7 @@ def test_a_stop_ends_the_transfer_and_keeps_what_arrived(bench: Bench) -> None:
 def test_the_limit_holds_for_all_workers_together() -> None:
     now = [0.0]
     limiter = Limiter(1000, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
-    for _ in range(50):
+    for _look in range(50):
         limiter.take(100)
     assert now[0] == pytest.approx(5.0, abs=0.2)
     unlimited = Limiter(0, lambda: now[0], lambda seconds: pytest.fail("slept"))
@@ -454,7 +454,7 @@ def test_an_unpaid_pause_gives_no_credit() -> None:
     now = [0.0]
     limiter = Limiter(1000, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
     now[0] = 100.0
-    for _ in range(10):
+    for _look in range(10):
         limiter.take(1000)
     assert now[0] == pytest.approx(110.0, abs=1.2)
 
