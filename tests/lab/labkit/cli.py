@@ -157,7 +157,7 @@ def _reboot(arguments: argparse.Namespace) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> None:
-    rows = [
+    rows: list[dict[str, t.Any]] = [
         {
             "lab": lab,
             "host": host.name,

@@ -168,8 +168,8 @@ def _tools(base: _Artifact, wheelhouse: _Artifact) -> _Artifact:
             _in_layer(base.path, target, files, script.name)
 
     names = (str(p.relative_to(HERE)) for p in own)
-    ingredients = (base.path.name, wheels.TOOLS_LOCK, wheels.NVML_HEADER, script, _IN_LAYER, *names, *own)
-    return _artifact("tools", "tools layer", make, *ingredients)
+    ingredients = (base.path.name, wheels.TOOLS_LOCK, wheels.NVML_HEADER, script, _IN_LAYER)
+    return _artifact("tools", "tools layer", make, *ingredients, *names, *own)
 
 
 def _compile_nvml(wheelhouse: Path, library: Path) -> None:
@@ -196,11 +196,9 @@ def _layer_files(wheelhouse: Path, script: Path, requirements: list[str]) -> t.I
 def _in_layer(lower: Path, upper: Path, files: Path, script: str) -> None:
     """Run ``script`` of ``files`` in a chroot of ``lower``; what it changes becomes ``upper``."""
     with tempfile.TemporaryDirectory(prefix="new-", dir=CACHE) as work:
-        command = ["unshare", "--mount", "--propagation=private", _IN_LAYER, lower, upper, work, files]
-        run(
-            [*command, "/bin/sh", f"/run/lab/{script}"],
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
-        )
+        command: list[str | Path] = ["unshare", "--mount", "--propagation=private", _IN_LAYER]
+        command += [lower, upper, work, files, "/bin/sh", f"/run/lab/{script}"]
+        run(command, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"})
 
 
 def _ensure_ssh_key() -> None:

@@ -112,7 +112,7 @@ def fill(folder: Path, step: Step) -> None:
 
 
 def _download(pip: Path, folder: Path, requirements: list[str], progress: _Progress, *options: str) -> None:
-    command = [pip, "download", "--no-deps", "--only-binary=:all:", "--implementation=cp", "--progress-bar=off"]
+    command = [str(pip), "download", "--no-deps", "--only-binary=:all:", "--implementation=cp", "--progress-bar=off"]
     command += [f"--python-version={HOST_PYTHON}", f"--dest={folder}", *options, *requirements]
     stream(command, progress.line, stdin=subprocess.DEVNULL)
 
