@@ -218,7 +218,7 @@ def _write_hosts_files(lab: str, everyone: list[Host]) -> None:
 def _launch(host: Host) -> None:
     command = [sys.executable, str(HERE / "main.py"), "_supervise", "--lab", host.lab, host.name]
     with open(host.log, "ab") as log:
-        # A session of its own: it stays when the shell that started it goes.
+        # Apart from the shell that started it, so that it stays when that goes.
         supervisor = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
         )
