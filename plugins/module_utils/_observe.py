@@ -138,6 +138,8 @@ class Observation(typing.NamedTuple):
     exit_code: typing.Optional[int] = None
     #: the watched process is gone, status unknown
     gone: bool = False
+    #: processes of the service that the kernel's OOM killer has ended, as its control group counts them
+    oom_kills: typing.Optional[int] = None
     #: what a source could not do and why, for the evidence: "the journal cannot be read: ..."
     notes: tuple[str, ...] = ()
 

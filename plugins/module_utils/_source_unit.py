@@ -12,6 +12,7 @@ engine and worker processes that outlive the main one, and works below cgroup v1
 
 from __future__ import annotations
 
+import contextlib
 import os
 import typing as t
 
@@ -36,6 +37,8 @@ PROPERTIES = (
 )
 #: hierarchies that carry systemd's tree: cgroup v1, the hybrid layout's v2 side, and v2 alone
 HIERARCHIES = ("systemd", "unified", "")
+#: hierarchies with a memory controller, and the file in which it counts what the OOM killer ended
+OOM_COUNTERS = (("memory", "memory.oom_control"), ("", "memory.events"), ("unified", "memory.events"))
 
 
 class UnitReading(t.NamedTuple):
@@ -93,7 +96,9 @@ class UnitSource:
         return UnitReading(unit_state(properties), properties.get("ControlGroup", ""), started_s)
 
 
-def cgroup_folders(control_group: str, root: str = "/sys/fs/cgroup", own: str = "/") -> tuple[str, ...]:
+def cgroup_folders(
+    control_group: str, root: str = "/sys/fs/cgroup", own: str = "/", hierarchies: t.Sequence[str] = HIERARCHIES
+) -> tuple[str, ...]:
     """Where the control group may be found, most likely first.
 
     ``own`` is PID 1's path in systemd's hierarchy. In a container without a cgroup namespace ``ControlGroup`` begins
@@ -109,7 +114,7 @@ def cgroup_folders(control_group: str, root: str = "/sys/fs/cgroup", own: str = 
             parent = parent[: -len(suffix)]
     if parent and not control_group.startswith(parent + "/"):
         tails.append(parent + control_group)
-    return tuple(os.path.join(root, hierarchy, tail.lstrip("/")) for hierarchy in HIERARCHIES for tail in tails)
+    return tuple(os.path.join(root, hierarchy, tail.lstrip("/")) for hierarchy in hierarchies for tail in tails)
 
 
 def own_cgroup(text: str) -> str:
@@ -134,6 +139,33 @@ def cgroup_pids(folders: t.Iterable[str]) -> tuple[int, ...]:
     return ()
 
 
+def oom_kills(control_group: str, root: str = "/sys/fs/cgroup", own: str = "/") -> t.Optional[int]:
+    """How many processes of the group the OOM killer has ended; None where the kernel does not count, or no more."""
+    for hierarchy, name in OOM_COUNTERS:
+        for folder in cgroup_folders(control_group, root, own, (hierarchy,)):
+            with contextlib.suppress(OSError, ValueError), open(os.path.join(folder, name), encoding="ascii") as handle:
+                counts = dict(line.split(maxsplit=1) for line in handle if " " in line)
+                if "oom_kill" in counts:
+                    return int(counts["oom_kill"])
+    return None
+
+
+class ControlGroups:
+    """The cgroup file system as this host's systemd names its groups."""
+
+    def __init__(self, root: str = "/sys/fs/cgroup", init_cgroup: str = "/proc/1/cgroup") -> None:
+        self._root = root
+        self._own = "/"
+        with contextlib.suppress(OSError), open(init_cgroup, encoding="utf-8") as handle:
+            self._own = own_cgroup(handle.read())
+
+    def pids(self, control_group: str) -> tuple[int, ...]:
+        return cgroup_pids(cgroup_folders(control_group, self._root, self._own))
+
+    def oom_kills(self, control_group: str) -> t.Optional[int]:
+        return oom_kills(control_group, self._root, self._own)
+
+
 def _pids(path: str) -> tuple[int, ...]:
     try:
         with open(path, encoding="ascii") as handle:
@@ -145,11 +177,13 @@ def _pids(path: str) -> tuple[int, ...]:
 
 __all__ = (
     "PROPERTIES",
+    "ControlGroups",
     "RunCommand",
     "UnitReading",
     "UnitSource",
     "cgroup_folders",
     "cgroup_pids",
+    "oom_kills",
     "own_cgroup",
     "parse_show",
     "unit_state",

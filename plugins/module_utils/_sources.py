@@ -37,6 +37,9 @@ KERNEL_EVERY = 15
 #: files counted below a cache folder in one look
 CACHE_FILES = 5000
 CACHE_EVERY = 5
+OOM_NOTE = (
+    "The kernel's OOM killer has ended {count} of the service's processes: its memory limit or the host is too small."
+)
 #: what the server writes about this watch's own questions; taken for its progress, a hung server would never stall
 _OWN_TRACES = re.compile(r'"GET (?:\S*/)?(?:health|v1/models) HTTP/1\.[01]" \d{3}')
 
@@ -48,6 +51,7 @@ class Service(t.NamedTuple):
     unit: t.Optional[UnitState] = None
     ended: bool = False
     exit_code: t.Optional[int] = None
+    oom_kills: t.Optional[int] = None
     notes: tuple[str, ...] = ()
 
 
@@ -56,6 +60,16 @@ class ServiceSource(t.Protocol):
 
     def read(self) -> Service:
         """One look; never raises for a process that vanishes."""
+
+
+class Groups(t.Protocol):
+    """See ``_source_unit.ControlGroups``."""
+
+    def pids(self, control_group: str) -> tuple[int, ...]:
+        """The processes of a group."""
+
+    def oom_kills(self, control_group: str) -> t.Optional[int]:
+        """How many of them the OOM killer has ended."""
 
 
 class Gpus(t.Protocol):
@@ -96,12 +110,13 @@ class UnitService:
     def __init__(
         self,
         unit: t.Callable[[], UnitReading],
-        pids: t.Callable[[str], tuple[int, ...]],
+        groups: Groups,
         reader: ProcReader,
         on_unit: t.Callable[[UnitReading], None],
     ) -> None:
         self._unit = unit
-        self._pids = pids
+        self._groups = groups
+        self._oom: tuple[str, t.Optional[int]] = ("", None)
         self._reader = reader
         self._on_unit = on_unit
 
@@ -110,12 +125,22 @@ class UnitService:
         if reading.state is None:
             return Service(notes=(reading.error,))
         self._on_unit(reading)
-        pids = set(self._pids(reading.control_group))
+        pids = set(self._groups.pids(reading.control_group))
         if reading.state.main_pid:
             # its control group may be out of sight, the main process is not
             pids.add(reading.state.main_pid)
         samples = (self._reader.sample(pid) for pid in sorted(pids))
-        return Service(tuple(sample for sample in samples if sample), unit=reading.state)
+        kills = self._oom_kills(reading)
+        notes = (OOM_NOTE.format(count=kills),) if kills else ()
+        return Service(tuple(sample for sample in samples if sample), unit=reading.state, oom_kills=kills, notes=notes)
+
+    def _oom_kills(self, reading: UnitReading) -> t.Optional[int]:
+        """The group and its counter go with the last process, and what was counted stays true for that start."""
+        start = reading.state.invocation_id if reading.state else ""
+        kills = self._groups.oom_kills(reading.control_group)
+        if kills is not None or start != self._oom[0]:
+            self._oom = (start, kills)
+        return self._oom[1]
 
 
 class FamilyService:
@@ -190,6 +215,7 @@ class Sources:
             cache_bytes=self._caches_size(),
             exit_code=service.exit_code,
             gone=service.ended,
+            oom_kills=service.oom_kills,
             notes=(*service.notes, *notes),
         )
 

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 import typing as t
@@ -26,12 +25,10 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._source_log imp
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_port import PortSource, local_address
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import FamilySource, ProcReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import (
+    ControlGroups,
     RunCommand,
     UnitReading,
     UnitSource,
-    cgroup_folders,
-    cgroup_pids,
-    own_cgroup,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._sources import (
     FamilyService,
@@ -108,20 +105,13 @@ def sources(params: Params, run_command: RunCommand) -> Sources:
 def _unit_service(
     unit: str, run_command: RunCommand, reader: ProcReader, journal: JournalSource, kernel: KernelSource
 ) -> UnitService:
-    own = "/"
-    with contextlib.suppress(OSError), open("/proc/1/cgroup", encoding="utf-8") as handle:
-        own = own_cgroup(handle.read())
-
     def tell(reading: UnitReading) -> None:
         if reading.state is not None:
             journal.invocation = reading.state.invocation_id
         if reading.started_s is not None:
             kernel.since = time.time() - (time.monotonic() - reading.started_s)
 
-    def pids(control_group: str) -> tuple[int, ...]:
-        return cgroup_pids(cgroup_folders(control_group, own=own))
-
-    return UnitService(UnitSource(unit, run_command).read, pids, reader, tell)
+    return UnitService(UnitSource(unit, run_command).read, ControlGroups(), reader, tell)
 
 
 def _started(reader: ProcReader, pid: int) -> t.Optional[float]:

@@ -11,10 +11,12 @@ import pytest
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import UnitState
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import (
+    ControlGroups,
     UnitReading,
     UnitSource,
     cgroup_folders,
     cgroup_pids,
+    oom_kills,
     own_cgroup,
     parse_show,
     unit_state,
@@ -175,3 +177,33 @@ def test_cgroup_pids_passes_over_an_empty_hierarchy(tmp_path: pathlib.Path) -> N
         (tmp_path / name).mkdir()
         (tmp_path / name / "cgroup.procs").write_text(text)
     assert cgroup_pids([str(tmp_path / "a"), str(tmp_path / "b")]) == (7,)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"memory/system.slice/v.service/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"}, 2),
+        ({"system.slice/v.service/memory.events": "low 0\noom 3\noom_kill 1\noom_group_kill 0\n"}, 1),
+        ({"memory/system.slice/v.service/memory.oom_control": "oom_kill 0\n"}, 0),
+        # kernels before 4.13 do not count
+        ({"memory/system.slice/v.service/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"}, None),
+        ({}, None),
+    ],
+    ids=["v1", "v2", "none", "old kernel", "group gone"],
+)
+def test_oom_kills(tmp_path: pathlib.Path, files: dict[str, str], expected: int | None) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    assert oom_kills("/system.slice/v.service", str(tmp_path)) == expected
+
+
+def test_control_groups_below_that_of_the_container(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "init").write_text(NESTED_V1)
+    service = tmp_path / "systemd/machine.slice/h1/system.slice/vllm@tiny.service"
+    service.mkdir(parents=True)
+    (service / "cgroup.procs").write_text("161\n")
+    groups = ControlGroups(str(tmp_path), str(tmp_path / "init"))
+    assert groups.pids(UNIT) == (161,)
+    assert groups.oom_kills(UNIT) is None
+    assert ControlGroups(str(tmp_path), str(tmp_path / "none")).pids(UNIT) == ()

@@ -238,25 +238,46 @@ class FakeReader(ProcReader):
         return proc(pid) if pid in self.alive else None
 
 
+class FakeGroups:
+    def __init__(self, pids: tuple[int, ...] = (), oom_kills: list[int | None] | None = None) -> None:
+        self._pids = pids
+        self._oom_kills = oom_kills or [None]
+        self.asked: list[str] = []
+
+    def pids(self, control_group: str) -> tuple[int, ...]:
+        self.asked.append(control_group)
+        return self._pids
+
+    def oom_kills(self, control_group: str) -> int | None:
+        return self._oom_kills.pop(0) if len(self._oom_kills) > 1 else self._oom_kills[0]
+
+
 def test_unit_service_has_group_and_main_process() -> None:
     told: list[UnitReading] = []
     reading = UnitReading(unit(main_pid=40), "/system.slice/vllm.service", 5.0)
-    asked: list[str] = []
-
-    def pids(group: str) -> tuple[int, ...]:
-        asked.append(group)
-        return (41, 42)
-
-    service = UnitService(lambda: reading, pids, FakeReader(40, 41), told.append).read()
+    groups = FakeGroups((41, 42))
+    service = UnitService(lambda: reading, groups, FakeReader(40, 41), told.append).read()
     # 42 has vanished between the two looks
     assert [sample.pid for sample in service.procs] == [40, 41]
     assert service.unit == reading.state
-    assert asked == ["/system.slice/vllm.service"]
+    assert service.notes == ()
+    assert groups.asked == ["/system.slice/vllm.service"]
     assert told == [reading]
 
 
+def test_unit_service_remembers_the_oom_killer_until_the_next_start() -> None:
+    readings = [UnitReading(unit(invocation=name)) for name in ("aa", "aa", "aa", "bb")]
+    service = UnitService(Script(*readings).read, FakeGroups(oom_kills=[0, 2, None, None]), FakeReader(), print)
+    looks = [service.read() for _reading in readings]
+    assert [look.oom_kills for look in looks] == [0, 2, 2, None]
+    assert looks[0].notes == ()
+    assert looks[2].notes == (
+        "The kernel's OOM killer has ended 2 of the service's processes: its memory limit or the host is too small.",
+    )
+
+
 def test_unit_service_without_systemd() -> None:
-    service = UnitService(lambda: UnitReading(None, error="no bus"), lambda group: (), FakeReader(), print).read()
+    service = UnitService(lambda: UnitReading(None, error="no bus"), FakeGroups(), FakeReader(), print).read()
     assert service == Service(notes=("no bus",))
 
 
