@@ -118,10 +118,13 @@ class DetachedAction(ActionBase):
         return outcome
 
     def _start(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> tuple[dict[str, t.Any], str, str]:
-        async_dir = self._remote_expand_user(self.get_shell_option("async_dir", default="~/.ansible_async"))
+        folder = self.get_shell_option("async_dir", default="~/.ansible_async")
+        async_dir = self._remote_expand_user(folder)
         progress_path = self._connection._shell.join_path(async_dir, f"modelfleet-{secrets.token_hex(8)}.json")
-        before = self._task.async_val
+        # both sides must mean the same folder: the wrapper takes ~ from HOME, the expansion above from passwd
+        shell, limit = self._connection._shell, self._task.async_val
         self._task.async_val = JOB_LIMIT
+        shell.set_option("async_dir", async_dir)
         try:
             started = self._execute_module(
                 module_name=self._MODULE,
@@ -130,9 +133,9 @@ class DetachedAction(ActionBase):
                 wrap_async=True,
             )
         finally:
-            self._task.async_val = before
-        job_id = started.get("ansible_job_id", "")
-        return started, self._connection._shell.join_path(async_dir, job_id) if job_id else "", progress_path
+            self._task.async_val = limit
+            shell.set_option("async_dir", folder)
+        return started, str(started.get("results_file", "")), progress_path
 
     def _watch(self, host: str, job: str, progress_path: str, throttle: LineThrottle, poll: float) -> bool:
         """Look until the job has a result (true) or its process is gone without one (false)."""
