@@ -8,6 +8,9 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 controller=$top/build/controller
 [ -x "$controller/bin/ansible-test" ] || { echo "ansible-test.sh: no controller environment; run: make setup" >&2; exit 1; }
+# one run at a time: the next one's staging would pull the files away from under it
+exec 9>"$top/build/staged.lock"
+flock --nonblock 9 || { echo "ansible-test.sh: waiting for another run of ansible-test in this clone"; flock 9; }
 target=$("$top/scripts/stage-collection.sh" "$top/build/staged")
 # Every Python that can be found, so that compile and import are checked on all that hosts may have.
 path=$controller/bin
