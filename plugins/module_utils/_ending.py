@@ -123,7 +123,8 @@ class EndWatch:
             return End(t, "unit", f"the service failed{words}, result {unit.result}", status, name)
         if unit.active_state == "deactivating":
             return End(t, "unit", f"the service is ending{words} ({unit.sub_state})", status, name)
-        if unit.active_state == "inactive" and self._was_active:
+        if unit.active_state == "inactive" and (self._was_active or status is not None):
+            # an exit on record: it ran before this watch began, and nothing is bringing it back
             return End(t, "unit", f"the service ended{words}, result {unit.result}", status, name)
         self._was_active = self._was_active or unit.active_state in ("active", "activating", "reloading")
         return None

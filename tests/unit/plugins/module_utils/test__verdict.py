@@ -428,6 +428,15 @@ def test_a_unit_that_fails_before_its_process() -> None:
     assert status.evidence[0] == "the service failed with status 203 (EXEC, the path of ExecStart=), result exit-code"
 
 
+def test_a_service_that_ended_before_the_watch_is_dead_at_the_first_look() -> None:
+    ended = unit("inactive", "dead", main_pid=0, exec_main_code=1, exec_main_status=0)
+    status = death(look(0, unit=ended))
+    assert (status.exit_code, status.evidence[0].split(",")[0]) == (
+        0,
+        "the service ended with status 0 (as it does after an orderly stop",
+    )
+
+
 def test_a_unit_that_exits_0_is_dead_all_the_same() -> None:
     ended = unit("inactive", "dead", main_pid=0, exec_main_code=1, exec_main_status=0)
     status = death(look(0, BANNER, unit=unit()), look(5, unit=ended))
