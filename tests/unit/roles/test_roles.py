@@ -100,6 +100,26 @@ def test_options_are_not_given_defaults_in_tasks(role: pathlib.Path) -> None:
             assert not re.search(rf"\b{name} \| default\(", text), f"{path}: {name}"
 
 
+#: templates, and the conditions that are written without braces (a list of them has one a line)
+EXPRESSION = re.compile(
+    r"\{\{(.*?)\}\}|\{%(.*?)%\}|^\s+(?:when|that|until): (\w[^\n]*)$|^    - (\w[^:\n]*)$", re.M | re.S
+)
+
+
+@pytest.mark.parametrize("role", ROLES, ids=NAMES)
+def test_numbers_and_switches_may_come_as_text(role: pathlib.Path) -> None:
+    """``-e name=true`` and ``-e name=8`` give strings: what computes or decides with an option converts it first."""
+    options = load(role / "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    typed = {name: option["type"] for name, option in options.items() if option["type"] in ("int", "bool")}
+    for path, text in texts(role, "tasks", "templates", "vars"):
+        for template, *others in EXPRESSION.findall(text):
+            expression = "".join([template, *others]).strip()
+            for name, kind in typed.items():
+                # handed on as it is: the module converts it
+                used = "" if template.strip() == name else expression.replace(f"{name} if {name} | {kind} ", "")
+                assert not re.search(rf"\b{name}\b(?! \| {kind}\b)", used), f"{path}: {expression}"
+
+
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)
 def test_tasks_say_which_file_they_are_in(role: pathlib.Path) -> None:
     for path in sorted((role / "tasks").glob("*.yml")):
