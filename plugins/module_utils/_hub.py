@@ -135,10 +135,19 @@ def explain(exc: BaseException, words: t.Mapping[str, t.Any], token: str) -> str
     status = status_of(exc)
     for hint in HINTS:
         if hint.name in names and hint.status in (None, status) and hint.token in (None, bool(token)):
-            lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
-            error = lines[0] if lines else type(exc).__name__
-            return redact(hint.text.format(**{**words, "status": status, "error": error}), token)
+            return redact(hint.text.format(**{**words, "status": status, "error": _words(exc)}), token)
     raise exc
+
+
+def _words(exc: BaseException) -> str:
+    """One line for an exception: what the system said at the bottom of it, or else its own first line."""
+    said = ""
+    link: BaseException | None = exc
+    while link is not None:
+        said = getattr(link, "strerror", None) or said
+        link = link.__cause__ or link.__context__
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return said or (lines[0] if lines else type(exc).__name__)
 
 
 def status_of(exc: BaseException) -> int | None:

@@ -177,7 +177,7 @@ def test_a_hub_that_is_gone_says_what_to_check() -> None:
     with pytest.raises(HubError) as caught:
         Asked("http://127.0.0.1:1").hub.listing("acme/tiny", "main")
     assert str(caught.value) == (
-        "http://127.0.0.1:1 could not be reached, 5 times: [Errno 111] Connection refused. Check the address, and on "
+        "http://127.0.0.1:1 could not be reached, 5 times: Connection refused. Check the address, and on "
         "the host: name resolution, route, firewall and proxy (https_proxy)."
     )
 
