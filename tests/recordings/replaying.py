@@ -303,9 +303,15 @@ def main(argv: typing.Sequence[str]) -> int:
     parser.add_argument("--at", type=float, help="second of the recording to judge at, instead of its end")
     options = parser.parse_args(argv)
     rows = []
-    if options.samples is not None:
-        with options.samples.open(encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines if line.strip()]
-    status = replay(read_bytes(options.log), rows, options.exit_code, options.at)
+    try:
+        if options.samples is not None:
+            with options.samples.open(encoding="utf-8") as lines:
+                rows = [json.loads(line) for line in lines if line.strip()]
+        log = read_bytes(options.log)
+    except OSError as exc:
+        parser.error(f"{exc.filename or options.log} cannot be read: {exc.strerror or exc}")
+    except ValueError as exc:
+        parser.error(f"{options.samples} is not JSON lines: {exc}")
+    status = replay(log, rows, options.exit_code, options.at)
     print(json.dumps(status.as_result(), indent=2, ensure_ascii=False))
     return 0
