@@ -6,12 +6,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pathlib
 
 import pytest
 
 from .harness import TOP, Lab, call
+
+#: one lab a clone: what an earlier run of this clone left is taken over, another clone's hosts are none of its business
+CLONE = hashlib.sha256(str(TOP).encode()).hexdigest()[:6]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,7 +39,7 @@ def hub_root(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 @pytest.fixture(scope="session")
 def lab(hub_root: pathlib.Path):
     """Two hosts named as in the demo inventory, and the Hub; all of it is gone afterwards."""
-    lab = Lab("e2e", "inventories/demo")
+    lab = Lab(f"e2e{CLONE}", "inventories/demo")
     lab.down()
     lab.up("--names", "demo1,demo2")
     started = call([str(TOP / "tests/lab/hub-service.sh"), "up", lab.name, str(hub_root)])

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
@@ -17,7 +18,8 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 TOP = HERE.parent.parent
-NAME = "selfcheck"
+#: a lab for each clone, so that two of them on one machine never meet
+NAME = f"check{hashlib.sha256(str(TOP).encode()).hexdigest()[:6]}"
 HOSTS = ("h1", "h2")
 MIB = 1 << 20
 
