@@ -18,6 +18,7 @@ The module's arguments lie on the host while it works, in Ansible's own payload 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shlex
 import time
@@ -142,7 +143,13 @@ class DetachedAction(ActionBase):
         lost_since: float | None = None
         missing = 0
         pid: int | None = None
+        playbook = os.getppid()
         while True:
+            if os.getppid() != playbook:
+                # ansible-playbook was killed and left this worker behind: nobody is there to be told anything
+                raise AnsibleError(
+                    f"ansible-playbook is gone; {self._MODULE} goes on at {host}, run the playbook again"
+                )
             try:
                 look = self._look(job, progress_path, pid)
             except AnsibleConnectionFailure as exc:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.modelfleet.serving.plugins.plugin_utils._detached import DetachedAction, LineThrottle
 
@@ -78,6 +78,13 @@ def test_a_lost_connection_loses_nothing(monkeypatch):
     assert action.resets == 1
     assert action.said[1] == "connection lost; the work goes on there, trying to reach it again"
     assert action.said[2].startswith("reached again after ")
+
+
+def test_a_worker_whose_playbook_was_killed_does_not_linger(monkeypatch):
+    parents = iter([100, 100, 1])
+    monkeypatch.setattr("os.getppid", lambda: next(parents))
+    with pytest.raises(AnsibleError, match="ansible-playbook is gone"):
+        watch(monkeypatch, [(RUNNING, progress(1), "unknown"), (RUNNING, progress(2), "alive")])
 
 
 def test_an_answer_without_marks_counts_as_no_answer():
