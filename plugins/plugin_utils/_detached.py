@@ -98,25 +98,21 @@ class DetachedAction(ActionBase):
     def _run_detached(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         host = str(task_vars.get("inventory_hostname", "host"))
         throttle = LineThrottle()
-        outcome: dict[str, t.Any] = {}
         for attempt in range(1 + RESTARTS):
+            if attempt:
+                self._say(
+                    host, f"the work is gone from the host (rebooted or killed?), started again ({attempt}/{RESTARTS})"
+                )
             started, job, progress_path = self._start(args, task_vars)
             if not job:
                 return started
-            finished = self._watch(host, job, progress_path, throttle, self.poll_seconds(args))
-            if finished:
-                outcome = self._collect(job, progress_path, task_vars)
-                break
-            self._say(
-                host, f"the work is gone from the host (rebooted or killed?), started again ({attempt + 1}/{RESTARTS})"
-            )
-        else:
-            outcome = {
-                "failed": True,
-                "msg": f"{self._MODULE} was started {1 + RESTARTS} times on {host} and its process vanished each time. "
-                "Look at the host: journalctl -b -1 -e, dmesg for the OOM killer, last -x reboot.",
-            }
-        return outcome
+            if self._watch(host, job, progress_path, throttle, self.poll_seconds(args)):
+                return self._collect(job, progress_path, task_vars)
+        return {
+            "failed": True,
+            "msg": f"{self._MODULE} was started {1 + RESTARTS} times on {host} and its process vanished each time. "
+            "Look at the host: journalctl -b -1 -e, dmesg for the OOM killer, last -x reboot.",
+        }
 
     def _start(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> tuple[dict[str, t.Any], str, str]:
         folder = self.get_shell_option("async_dir", default="~/.ansible_async")

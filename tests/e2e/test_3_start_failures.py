@@ -63,56 +63,57 @@ class Waiting:
         assert self.result is not None, "the wait did not end"
 
 
-def test_engine_core_killed_during_the_load(lab, stopped, tmp_path):
+def harmed_while_loading(lab, tmp_path, command):
+    """Start the service, do ``command`` to it while it loads; the wait's result, and seconds from the harm to it."""
     lab.host("demo1", f"systemctl start {UNIT}")
     with Waiting(lab, tmp_path) as waiting:
         lab.wait_for("demo1", LOADING, 90)
-        lab.host("demo1", f"kill -KILL $({ENGINE})")
+        lab.host("demo1", command)
         harmed = time.monotonic()
-    assert waiting.result["verdict"] == "dead", waiting.result["_output"]
-    assert waiting.result["cause"]["id"], waiting.result
-    assert waiting.ended - harmed < 60, waiting.result["_output"]
+    return waiting.result, waiting.ended - harmed
+
+
+def test_engine_core_killed_during_the_load(lab, stopped, tmp_path):
+    result, seconds = harmed_while_loading(lab, tmp_path, f"kill -KILL $({ENGINE})")
+    assert result["verdict"] == "dead", result["_output"]
+    assert result["cause"]["id"], result
+    assert seconds < 60, result["_output"]
 
 
 def test_main_process_killed(lab, stopped, tmp_path):
-    lab.host("demo1", f"systemctl start {UNIT}")
-    with Waiting(lab, tmp_path) as waiting:
-        lab.wait_for("demo1", LOADING, 90)
-        lab.host("demo1", f"kill -KILL $(systemctl show -p MainPID --value {UNIT})")
-        harmed = time.monotonic()
-    assert waiting.result["verdict"] == "dead", waiting.result["_output"]
-    assert "SIGKILL" in waiting.result["msg"], waiting.result["msg"]
-    assert waiting.ended - harmed < 60, waiting.result["_output"]
+    result, seconds = harmed_while_loading(lab, tmp_path, f"kill -KILL $(systemctl show -p MainPID --value {UNIT})")
+    assert result["verdict"] == "dead", result["_output"]
+    assert "SIGKILL" in result["msg"], result["msg"]
+    assert seconds < 60, result["_output"]
 
 
 def test_engine_core_stopped_during_the_load(lab, stopped, tmp_path):
-    lab.host("demo1", f"systemctl start {UNIT}")
-    with Waiting(lab, tmp_path) as waiting:
-        lab.wait_for("demo1", LOADING, 90)
-        lab.host("demo1", f"kill -STOP $({ENGINE})")
-        harmed = time.monotonic()
-    assert waiting.result["verdict"] == "stalled", waiting.result["_output"]
-    assert "stopped" in waiting.result["msg"].lower(), waiting.result["msg"]
-    assert waiting.ended - harmed < 90, waiting.result["_output"]
+    result, seconds = harmed_while_loading(lab, tmp_path, f"kill -STOP $({ENGINE})")
+    assert result["verdict"] == "stalled", result["_output"]
+    assert "stopped" in result["msg"].lower(), result["msg"]
+    assert seconds < 90, result["_output"]
 
 
-def test_port_taken_by_another_process(lab, stopped, tmp_path):
+@pytest.fixture
+def squatter(lab):
+    """Another process on the service's port, gone afterwards however the test ends."""
     lab.host("demo1", "systemd-run --unit=e2e-squatter --collect python3 -m http.server --bind 10.77.0.11 8000")
     lab.wait_for("demo1", "ss -ltn | grep -q ':8000 '", 20)
+    yield
+    lab.host("demo1", "systemctl stop e2e-squatter")
+
+
+def test_port_taken_by_another_process(lab, stopped, squatter, tmp_path):
     lab.host("demo1", f"systemctl start {UNIT}")
     began = time.monotonic()
     with Waiting(lab, tmp_path) as waiting:
         pass
-    lab.host("demo1", "systemctl stop e2e-squatter")
     assert waiting.result["verdict"] == "dead", waiting.result["_output"]
     assert "port" in waiting.result["cause"]["id"], waiting.result["cause"]
     assert waiting.ended - began < 120, waiting.result["_output"]
 
 
-def test_preflight_names_who_holds_the_port(lab, stopped):
-    lab.host("demo1", "systemd-run --unit=e2e-squatter --collect python3 -m http.server --bind 10.77.0.11 8000")
-    lab.wait_for("demo1", "ss -ltn | grep -q ':8000 '", 20)
+def test_preflight_names_who_holds_the_port(lab, stopped, squatter):
     done = lab.playbook("playbooks/deploy_kimi.yml", "--limit", "demo1")
-    lab.host("demo1", "systemctl stop e2e-squatter")
     assert done.rc != 0
     assert "8000" in done.out and "e2e-squatter" in done.out, done.out

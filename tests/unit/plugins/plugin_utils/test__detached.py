@@ -71,6 +71,17 @@ def test_the_result_may_come_after_the_process_has_gone(monkeypatch):
     assert finished is True
 
 
+def test_work_that_vanishes_is_started_again_and_then_given_up():
+    action = Action([])
+    starts = []
+    action._start = lambda args, task_vars: (starts.append(1) or {}, "/job", "/p.json")
+    action._watch = lambda *args: False
+    outcome = action._run_detached({}, {"inventory_hostname": "h1"})
+    assert outcome["failed"] and "was started 4 times on h1 and its process vanished each time" in outcome["msg"]
+    assert len(starts) == 4
+    assert [line.rsplit(" ", 1)[1] for line in action.said] == ["(1/3)", "(2/3)", "(3/3)"]
+
+
 def test_a_lost_connection_loses_nothing(monkeypatch):
     answers = [(RUNNING, progress(1), "unknown"), AnsibleConnectionFailure("no route"), (RESULT, progress(2), "")]
     action, finished = watch(monkeypatch, answers)
