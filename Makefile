@@ -12,8 +12,10 @@ N ?= 3
 HOST ?= h1
 CMD ?=
 PYTEST_ARGS ?=
+BENCH ?=
+RECORD ?=
 
-.PHONY: help setup demo demo-down test test-sanity lint test-unit test-integration test-e2e lab-up lab-down lab-ssh collection
+.PHONY: help setup demo demo-down test test-sanity lint test-unit test-integration test-e2e bench lab-up lab-down lab-ssh collection
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -46,6 +48,9 @@ test-e2e: setup ## test hosts with real systemd, ssh, journald and vLLM (needs r
 	@scripts/bootstrap.sh lab
 	@$(LAB) build
 	PYTHONPATH=$(CURDIR)/build/collections $(BIN)/python -m pytest tests/lab tests/e2e -q $(PYTEST_ARGS)
+
+bench: setup ## speed and memory beside other tools (BENCH='download verify' for some; RECORD=1 for docs/performance.md)
+	ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/build/collections $(BIN)/python tests/bench $(if $(RECORD),--record) $(BENCH)
 
 lab-up: ## N test hosts (N=3)
 	@scripts/bootstrap.sh lab
