@@ -14,8 +14,15 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import re
+import types
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._client_notes import (
+    CLIENT_DIR,
+    note_paths,
+    stale_notes,
+)
+from ansible_collections.modelfleet.serving.plugins.module_utils._leftovers import Leftover
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
     GIT_SHA1,
     MANIFEST,
@@ -112,6 +119,10 @@ class Plan(t.NamedTuple):
     records: t.Mapping[str, Record]
     #: what the manifest on the disk said when the plan was made
     manifest: Manifest | None
+    #: notes for huggingface_hub that files in place lack
+    notes: t.Mapping[str, str] = types.MappingProxyType({})
+    #: what interrupted downloads left, and nobody will use
+    leftovers: tuple[Leftover, ...] = ()
 
     @property
     def transfers(self) -> tuple[Step, ...]:
@@ -124,7 +135,7 @@ class Plan(t.NamedTuple):
     @property
     def changed(self) -> bool:
         done = self.manifest is not None and self.manifest.complete
-        return not done or any(step.action != "keep" for step in self.steps)
+        return not done or bool(self.notes or self.leftovers) or any(step.action != "keep" for step in self.steps)
 
 
 class SnapshotIO(t.Protocol):
@@ -174,8 +185,23 @@ class SnapshotIO(t.Protocol):
     def remove(self, snapshot: str) -> None:
         """Remove the snapshot."""
 
+    def half_removed(self, snapshot: str) -> tuple[Leftover, ...]:
+        """What a removal that was killed has left of the snapshot."""
+
     def clean(self, snapshot: str) -> None:
         """Remove what transfers leave behind."""
+
+    def read_notes(self, snapshot: str, paths: t.Iterable[str]) -> t.Mapping[str, str]:
+        """The text of those that are there."""
+
+    def write_notes(self, snapshot: str, notes: t.Mapping[str, str]) -> None:
+        """Write notes, by path."""
+
+    def leftovers(self, plan: Plan) -> tuple[Leftover, ...]:
+        """What interrupted downloads left in the snapshot and the plan does not use."""
+
+    def discard(self, leftovers: t.Iterable[Leftover]) -> None:
+        """Remove leftovers."""
 
 
 # -- names ------------------------------------------------------------------------------
@@ -264,6 +290,7 @@ def make_plan(request: Request, listing: Listing, manifest: Manifest | None, io:
     old = manifest.records if manifest is not None else {}
     looks = {file.path: io.look(f"{snapshot}/{file.path}") for file in files}
     findings = {file.path: first_look(file, looks[file.path], old.get(file.path), request.verify) for file in files}
+    _check_folders(snapshot, findings, io)
     unproven = [file for file in files if findings[file.path].right is None]
     digests = io.digests(snapshot, unproven) if unproven else {}
     for file in unproven:
@@ -298,6 +325,18 @@ def _selection(request: Request, listing: Listing) -> tuple[RemoteFile, ...]:
     return files
 
 
+def _check_folders(snapshot: str, findings: dict[str, Finding], io: SnapshotIO) -> None:
+    """A file behind a link is not the snapshot's: the link may lead anywhere, and does not travel with the folder."""
+    folders = {path: [path[:end] for end, char in enumerate(path) if char == "/"] for path in findings}
+    looks = {
+        folder: io.look(f"{snapshot}/{folder}") for folder in {name for names in folders.values() for name in names}
+    }
+    links = {folder for folder, look in looks.items() if look is not None and look.kind == "link"}
+    for path, names in folders.items():
+        for folder in links.intersection(names):
+            findings[path] = Finding(False, f"lies behind {folder}, which is a link")
+
+
 def _check_headers(snapshot: str, files: t.Iterable[RemoteFile], findings: dict[str, Finding], io: SnapshotIO) -> None:
     for file in files:
         if findings[file.path].right and file.path.endswith(".safetensors"):
@@ -323,11 +362,13 @@ def check_room(request: Request, plan: Plan, room: Room) -> None:
     if room.problem:
         raise SnapshotError(f"Cannot put {what}: {room.problem}. Nothing was downloaded.")
     wanted = plan.bytes_missing + request.reserve_bytes
-    if wanted > room.free_bytes:
+    # leftovers go first
+    free = room.free_bytes + sum(item.size for item in plan.leftovers)
+    if wanted > free:
         raise SnapshotError(
             f"Not enough room to put {what}: {_amount(plan.bytes_missing)} to download and "
             f"{_amount(request.reserve_bytes)} to keep free (reserve_bytes) make {_amount(wanted)}, but the file "
-            f"system of {room.folder} has {_amount(room.free_bytes)} free: {_amount(wanted - room.free_bytes)} short. "
+            f"system of {room.folder} has {_amount(free)} free: {_amount(wanted - free)} short. "
             "Nothing was downloaded. Free space there, or choose another root."
         )
     inodes = len(steps) + len({step.file.path.rpartition("/")[0] for step in steps}) + EXTRA_INODES
@@ -405,7 +446,7 @@ def _known(request: Request, io: SnapshotIO) -> tuple[Listing, Manifest | None]:
 
 def _present(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
     listing, manifest = _known(request, io)
-    plan = make_plan(request, listing, manifest, io)
+    plan = _with_upkeep(make_plan(request, listing, manifest, io), io)
     _check_feasible(request, plan, io)
     if check_mode or not plan.changed:
         return present_result(plan, plan.bytes_missing, 0)
@@ -413,10 +454,26 @@ def _present(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.
         now = io.manifest(plan.snapshot)
         if now != manifest:
             # another run was here while this one planned or waited
-            plan = make_plan(request, listing, now, io)
+            plan = _with_upkeep(make_plan(request, listing, now, io), io)
             _check_feasible(request, plan, io)
         downloaded, retries = _carry_out(request, plan, io)
     return present_result(plan, downloaded, retries)
+
+
+def _with_upkeep(plan: Plan, io: SnapshotIO) -> Plan:
+    """The plan with what is to be done beside the files."""
+    notes, leftovers = _notes(plan, plan.records, io), io.leftovers(plan)
+    if (notes or leftovers) and not plan.transfers and io.room(plan.snapshot).problem:
+        # all files are right, where nothing can be written: that is as good as it can be
+        return plan
+    return plan._replace(notes=notes, leftovers=leftovers)
+
+
+def _notes(plan: Plan, records: t.Mapping[str, Record], io: SnapshotIO) -> dict[str, str]:
+    """Notes to write about the files of the plan that are proved."""
+    selected = [step.file for step in plan.steps]
+    there = io.read_notes(plan.snapshot, note_paths(plan.listing.commit, (file.path for file in selected)))
+    return stale_notes(plan.listing, selected, records, there) if records else {}
 
 
 def _check_feasible(request: Request, plan: Plan, io: SnapshotIO) -> None:
@@ -440,6 +497,7 @@ def _carry_out(request: Request, plan: Plan, io: SnapshotIO) -> tuple[int, int]:
         records.update(new)
         io.save(plan.snapshot, Manifest(request.repo_id, request.endpoint, plan.listing, records, complete))
 
+    io.discard(plan.leftovers)
     record({})
     downloaded, retries = io.transfer(plan, request, record) if plan.transfers else (0, 0)
     for step in plan.transfers:
@@ -455,6 +513,7 @@ def _carry_out(request: Request, plan: Plan, io: SnapshotIO) -> tuple[int, int]:
         raise SnapshotError(
             f"The checkpoint {request.repo_id} at commit {plan.listing.commit} is incomplete: {problem}."
         )
+    io.write_notes(plan.snapshot, _notes(plan, records, io))
     record({}, complete=True)
     io.clean(plan.snapshot)
     return downloaded, retries
@@ -486,12 +545,15 @@ def _absent(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.A
     snapshot = snapshot_path(request.root, request.repo_id, commit)
     there = io.look(snapshot) is not None
     manifest = io.manifest(snapshot) if there else None
-    if there and not check_mode:
-        with io.lock(snapshot):
-            io.remove(snapshot)
+    leftovers = io.half_removed(snapshot)
+    if not check_mode:
+        io.discard(leftovers)
+        if there:
+            with io.lock(snapshot):
+                io.remove(snapshot)
     before = [f"{file.path}: {_content(file)}" for file in manifest.listing.files] if manifest else []
     return {
-        "changed": there,
+        "changed": there or bool(leftovers),
         "path": snapshot,
         "commit": commit,
         "manifest": f"{snapshot}/{MANIFEST}",
@@ -500,7 +562,8 @@ def _absent(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.A
         "bytes_downloaded": 0,
         "bytes_reused": 0,
         "retries": 0,
-        "diff": _diff(snapshot, before or ["present"] if there else [], []),
+        "cleaned": _cleaned(leftovers),
+        "diff": _diff(snapshot, (before or ["present"] if there else []) + _leftover_lines(leftovers), []),
     }
 
 
@@ -530,18 +593,31 @@ def present_result(plan: Plan, downloaded: int, retries: int) -> dict[str, t.Any
         "bytes_downloaded": downloaded,
         "bytes_reused": total - plan.bytes_missing,
         "retries": retries,
+        "cleaned": _cleaned(plan.leftovers),
         "diff": _diff(
             plan.snapshot,
-            [f"{step.file.path}: {_before(step)}" for step in plan.steps],
+            [f"{step.file.path}: {_before(step)}" for step in plan.steps]
+            + ([f"{CLIENT_DIR}: {len(plan.notes)} notes missing or outdated"] if plan.notes else [])
+            + _leftover_lines(plan.leftovers),
             [f"{step.file.path}: {_content(step.file)}" for step in plan.steps],
         ),
     }
 
 
+def _cleaned(leftovers: t.Sequence[Leftover]) -> dict[str, int]:
+    return {"files": sum(item.files for item in leftovers), "bytes": sum(item.size for item in leftovers)}
+
+
+def _leftover_lines(leftovers: t.Iterable[Leftover]) -> list[str]:
+    return [f"{item.path}: {item.size} bytes, left over" for item in leftovers]
+
+
 def owned_paths(root: str, result: t.Mapping[str, t.Any]) -> tuple[list[str], list[str]]:
     """The folders and the files that a present snapshot consists of, folders above those below them."""
     snapshot = result["path"]
-    files = [f"{snapshot}/{file['path']}" for file in result["files"]] + [result["manifest"]]
+    notes = note_paths(result["commit"], (file["path"] for file in result["files"]))
+    names = [*(file["path"] for file in result["files"]), *notes]
+    files = [f"{snapshot}/{name}" for name in names] + [result["manifest"]]
     top = root.rstrip("/")
     folders = set()
     for path in files:

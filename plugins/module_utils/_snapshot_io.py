@@ -38,6 +38,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import (
     storage,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import Hub, HubError
+from ansible_collections.modelfleet.serving.plugins.module_utils._leftovers import Leftover, abandoned, unwanted
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
     MANIFEST,
     OWN_DIR,
@@ -62,6 +63,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot impor
 )
 
 BLOCK = 1 << 22
+PARTIAL_DIR = f"{OWN_DIR}/partial"
 #: seconds between two writes of the manifest while files arrive
 RECORD_INTERVAL = 2.0
 #: seconds of the past that the shown rate is an average of
@@ -249,7 +251,7 @@ class Disk:
 
     def remove(self, snapshot: str) -> None:
         """Out of sight in one step, so that a run killed in between leaves no half of a snapshot."""
-        doomed = f"{os.path.dirname(snapshot)}/.{os.path.basename(snapshot)}.removed"
+        doomed = _doomed(snapshot)
 
         def remove() -> None:
             if os.path.lexists(doomed):
@@ -262,8 +264,38 @@ class Disk:
         with contextlib.suppress(OSError):
             os.rmdir(os.path.dirname(snapshot))
 
+    def half_removed(self, snapshot: str) -> tuple[Leftover, ...]:
+        doomed = _doomed(snapshot)
+        if not os.path.lexists(doomed):
+            return ()
+        paths = [f"{folder}/{name}" for folder, _folders, names in os.walk(doomed) for name in names]
+        return (Leftover(doomed, sum(os.lstat(path).st_size for path in paths), len(paths)),)
+
     def clean(self, snapshot: str) -> None:
-        shutil.rmtree(f"{snapshot}/{OWN_DIR}/partial", ignore_errors=True)
+        shutil.rmtree(f"{snapshot}/{PARTIAL_DIR}", ignore_errors=True)
+
+    def leftovers(self, plan: Plan) -> tuple[Leftover, ...]:
+        wanted = [os.path.basename(partial_path(plan.snapshot, step.file)) for step in plan.transfers]
+        published = {file.path for file in plan.listing.files}
+        return (
+            *unwanted(f"{plan.snapshot}/{PARTIAL_DIR}", wanted),
+            *abandoned(plan.snapshot, published, time.time()),
+        )
+
+    def discard(self, leftovers: t.Iterable[Leftover]) -> None:
+        for item in leftovers:
+            storage(item.path, lambda path=item.path: _discard(path))  # type: ignore[misc]
+
+    def read_notes(self, snapshot: str, paths: t.Iterable[str]) -> dict[str, str]:
+        found = {}
+        for path in paths:
+            with contextlib.suppress(OSError), open(f"{snapshot}/{path}", encoding="utf-8", errors="replace") as handle:
+                found[path] = handle.read()
+        return found
+
+    def write_notes(self, snapshot: str, notes: t.Mapping[str, str]) -> None:
+        for path, text in notes.items():
+            storage(path, lambda path=f"{snapshot}/{path}", text=text: _write_note(path, text))  # type: ignore[misc]
 
     def _show(
         self,
@@ -377,7 +409,29 @@ class SnapshotWorld(Disk):
 
 def partial_path(snapshot: str, file: RemoteFile) -> str:
     """Where a file grows: named by its content, and by its path since two files may have the same content."""
-    return f"{snapshot}/{OWN_DIR}/partial/{file.digest}-{zlib.crc32(file.path.encode('utf-8', 'surrogatepass')):08x}"
+    return f"{snapshot}/{PARTIAL_DIR}/{file.digest}-{zlib.crc32(file.path.encode('utf-8', 'surrogatepass')):08x}"
+
+
+def _doomed(snapshot: str) -> str:
+    """Where a snapshot is while it is being removed."""
+    return f"{os.path.dirname(snapshot)}/.{os.path.basename(snapshot)}.removed"
+
+
+def _discard(path: str) -> None:
+    """Remove a leftover, unless somebody else just did."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def _write_note(path: str, text: str) -> None:
+    """In one step; not synced, since a note that is lost is written again."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.new", "w", encoding="utf-8") as handle:
+        handle.write(text)
+    os.replace(f"{path}.new", path)
 
 
 def _make_folders(snapshot: str, job: Job) -> None:

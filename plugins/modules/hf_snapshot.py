@@ -15,6 +15,8 @@ description:
     and does nothing when everything is in place.
   - The snapshot lies at C(root/snapshots/OWNER--NAME/COMMIT).
     It holds real files, no links, and is not changed afterwards.
+  - Beside the files it holds what huggingface_hub notes about its own downloads (C(.cache/huggingface)), so that
+    C(hf download --local-dir) finds everything in place, and C(hf cache verify --local-dir) agrees.
 author:
   - modelfleet contributors (@modelfleet)
 extends_documentation_fragment:
@@ -269,6 +271,25 @@ retries:
   returned: success
   type: int
   sample: 0
+cleaned:
+  description:
+    - What interrupted downloads had left in the snapshot and nobody would use again, which is removed;
+      in check mode, would be.
+    - These are partial files of content that is no longer wanted, and unfinished files of huggingface_hub,
+      unless a client of it is at work there.
+  returned: success
+  type: dict
+  contains:
+    files:
+      description: Number of files.
+      type: int
+      returned: always
+      sample: 2
+    bytes:
+      description: Their size.
+      type: int
+      returned: always
+      sample: 7516192768
 elapsed_s:
   description: Seconds it took.
   returned: success
@@ -276,6 +297,7 @@ elapsed_s:
   sample: 412.7
 """
 
+import os
 import signal
 import threading
 import time
@@ -367,6 +389,9 @@ def apply_permissions(module: AnsibleModule, result: dict[str, t.Any]) -> None:
     folders, files = owned_paths(wanted["root"], result)
     for paths, mode in ((folders, wanted["directory_mode"]), (files, wanted["mode"])):
         for path in paths:
+            if not (os.path.lexists(path) or (module.check_mode and result["changed"])):
+                # notes of the client that could not be written
+                continue
             arguments = module.load_file_common_arguments({**wanted, "mode": mode}, path)
             result["changed"] = module.set_fs_attributes_if_different(arguments, result["changed"])
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.modelfleet.serving.plugins.module_utils import _snapshot
+from ansible_collections.modelfleet.serving.plugins.module_utils._leftovers import Leftover
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
     GIT_SHA1,
     SHA256,
@@ -87,6 +88,8 @@ class World:
         self.access_error: t.Optional[Exception] = None
         self.on_lock: t.Callable[[], None] = lambda: None
         self.bad_headers: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
+        self.left: list[Leftover] = []
 
     def put(self, path: str, content: str, kind: str = "file") -> Thing:
         self.inode += 1
@@ -159,6 +162,24 @@ class World:
 
     def clean(self, snapshot: str) -> None:
         self.calls.append("clean")
+
+    def read_notes(self, snapshot: str, paths: t.Iterable[str]) -> dict[str, str]:
+        return {path: self.notes[path] for path in paths if path in self.notes}
+
+    def write_notes(self, snapshot: str, notes: t.Mapping[str, str]) -> None:
+        self.calls.append(f"note {len(notes)}")
+        self.notes.update(notes)
+
+    def leftovers(self, plan: Plan) -> tuple[Leftover, ...]:
+        return tuple(self.left)
+
+    def half_removed(self, snapshot: str) -> tuple[Leftover, ...]:
+        return tuple(self.left)
+
+    def discard(self, leftovers: t.Iterable[Leftover]) -> None:
+        for item in leftovers:
+            self.calls.append(f"discard {item.path}")
+            self.left.remove(item)
 
 
 def world(**files: str) -> World:
@@ -525,6 +546,73 @@ def test_a_gated_repository_is_tried_before_it_is_promised() -> None:
     assert fake.calls == ["listing"]
 
 
+# -- upkeep -----------------------------------------------------------------------------------------------------------
+
+PARTIAL = Leftover(f"{SNAPSHOT}/.modelfleet/partial/x", 700)
+
+
+def test_leftovers_are_foretold_removed_counted_and_make_room() -> None:
+    fake = world(a="x" * 1000)
+    fake.free = Room("/srv", GIB + 400, 1000)
+    fake.left = [PARTIAL]
+    planned = run(params(), True, fake)
+    assert fake.left == [PARTIAL]
+    done = run(params(), False, fake)
+    assert done == planned
+    assert done["cleaned"] == {"files": 1, "bytes": 700}
+    assert f"{PARTIAL.path}: 700 bytes, left over\n" in done["diff"]["before"]
+    assert PARTIAL.path not in done["diff"]["after"]
+    assert fake.calls.index(f"discard {PARTIAL.path}") < fake.calls.index("fetch a")
+    assert run(params(), False, fake)["cleaned"] == {"files": 0, "bytes": 0}
+
+
+def test_leftovers_alone_are_a_change() -> None:
+    fake = world(a="x")
+    run(params(), False, fake)
+    fake.left = [PARTIAL]
+    fake.calls.clear()
+    assert run(params(), True, fake)["changed"] is True
+    assert run(params(), False, fake)["changed"] is True
+    assert run(params(), False, fake)["changed"] is False
+    assert not [call for call in fake.calls if call.startswith("fetch")]
+
+
+def test_notes_for_the_client_are_part_of_what_is_present() -> None:
+    fake = world(a="x", b="y")
+    run(params(), False, fake)
+    lost = fake.notes.pop(".cache/huggingface/download/a.metadata")
+    planned = run(params(), True, fake)
+    done = run(params(), False, fake)
+    assert done == planned
+    assert done["changed"] is True
+    assert ".cache/huggingface: 1 notes missing or outdated\n" in done["diff"]["before"]
+    assert fake.notes[".cache/huggingface/download/a.metadata"] == lost
+    assert run(params(), False, fake)["changed"] is False
+
+
+def test_what_is_complete_on_a_read_only_mount_stays_as_it_is() -> None:
+    fake = world(a="x")
+    run(params(), False, fake)
+    fake.notes.clear()
+    fake.left = [PARTIAL]
+    fake.free = Room("/srv", 0, 0, "the file system of /srv is mounted read-only")
+    fake.calls.clear()
+    assert run(params(), False, fake)["changed"] is False
+    assert fake.calls == ["listing"]
+
+
+def test_a_file_behind_a_link_is_not_the_snapshots() -> None:
+    fake = world(**{"docs/de/a": "x", "docs/b": "y"})
+    run(params(), False, fake)
+    fake.put("docs/de", "", "link")
+    result = run(params(), True, fake)
+    assert {file["path"]: file["reason"] for file in result["files"]} == {
+        "docs/de/a": "lies behind docs/de, which is a link",
+        "docs/b": "as recorded",
+    }
+    assert actions(result) == {"docs/de/a": "repair", "docs/b": "keep"}
+
+
 # -- the index --------------------------------------------------------------------------------------------------------
 
 INDEX = json.dumps({"weight_map": {"x": "m-1.safetensors", "y": "m-2.safetensors"}})
@@ -613,6 +701,16 @@ def test_absent_removes_once_and_asks_nobody_for_a_commit() -> None:
     assert again["diff"]["before"] == ""
 
 
+def test_absent_ends_a_removal_that_was_killed() -> None:
+    fake = world(a="x")
+    fake.left = [PARTIAL]
+    planned = run(params(state="absent", revision=COMMIT), True, fake)
+    done = run(params(state="absent", revision=COMMIT), False, fake)
+    assert done == planned
+    assert (done["changed"], done["cleaned"]) == (True, {"files": 1, "bytes": 700})
+    assert run(params(state="absent", revision=COMMIT), False, fake)["changed"] is False
+
+
 # -- any state of the disk --------------------------------------------------------------------------------------------
 
 DAMAGE: dict[str, t.Callable[[World, str], t.Any]] = {
@@ -661,11 +759,26 @@ def test_owned_paths_are_all_that_was_made_below_root() -> None:
         "/srv/models/snapshots",
         "/srv/models/snapshots/acme--tiny",
         SNAPSHOT,
+        f"{SNAPSHOT}/.cache",
+        f"{SNAPSHOT}/.cache/huggingface",
+        f"{SNAPSHOT}/.cache/huggingface/download",
+        f"{SNAPSHOT}/.cache/huggingface/download/docs",
+        f"{SNAPSHOT}/.cache/huggingface/download/docs/de",
+        f"{SNAPSHOT}/.cache/huggingface/trees",
         f"{SNAPSHOT}/.modelfleet",
         f"{SNAPSHOT}/docs",
         f"{SNAPSHOT}/docs/de",
     ]
-    assert files == [f"{SNAPSHOT}/a", f"{SNAPSHOT}/docs/de/b", f"{SNAPSHOT}/.modelfleet/manifest.json"]
+    assert files == [
+        f"{SNAPSHOT}/a",
+        f"{SNAPSHOT}/docs/de/b",
+        f"{SNAPSHOT}/.cache/huggingface/download/a.metadata",
+        f"{SNAPSHOT}/.cache/huggingface/download/docs/de/b.metadata",
+        f"{SNAPSHOT}/.cache/huggingface/CACHEDIR.TAG",
+        f"{SNAPSHOT}/.cache/huggingface/.gitignore",
+        f"{SNAPSHOT}/.cache/huggingface/trees/{COMMIT}.json",
+        f"{SNAPSHOT}/.modelfleet/manifest.json",
+    ]
 
 
 def test_the_logic_imports_no_library() -> None:

@@ -220,9 +220,9 @@ def test_patterns(host: Host) -> None:
     assert [file["path"] for file in result["files"]] == ["config.json", "modeling_tiny.py"]
 
 
-def modes(host: Host) -> dict[str, int]:
+def modes(host: Host) -> dict[pathlib.Path, int]:
     paths = [host.root / "snapshots", *(host.root / "snapshots").rglob("*")]
-    return {path.name: path.stat().st_mode & 0o7777 for path in paths if path.name != "lock"}
+    return {path: path.stat().st_mode & 0o7777 for path in paths if path.name != "lock"}
 
 
 def test_permissions_follow_the_umask_or_what_is_asked_for(host: Host) -> None:
@@ -231,12 +231,11 @@ def test_permissions_follow_the_umask_or_what_is_asked_for(host: Host) -> None:
         host.run()
     finally:
         os.umask(before)
-    folders = {"snapshots", "acme--tiny", host.snapshot().name, ".modelfleet", "docs"}
-    assert modes(host) == {name: 0o750 if name in folders else 0o640 for name in modes(host)}
+    assert modes(host) == {path: 0o750 if path.is_dir() else 0o640 for path in modes(host)}
     asked = {"mode": "0444", "directory_mode": "u=rwx,go=rx"}
     assert host.run(check_mode=True, **asked)["changed"] is True
     assert host.run(**asked)["changed"] is True
-    assert modes(host) == {name: 0o755 if name in folders else 0o444 for name in modes(host)}
+    assert modes(host) == {path: 0o755 if path.is_dir() else 0o444 for path in modes(host)}
     for check_mode in (True, False):
         assert host.run(check_mode=check_mode, **asked)["changed"] is False
     assert host.root.stat().st_mode & 0o7777 == 0o750
@@ -303,6 +302,38 @@ def test_a_snapshot_that_was_carried_in_is_adopted(host: Host) -> None:
     assert host.run()["changed"] is False
 
 
+def test_what_others_left_is_foretold_and_removed(host: Host) -> None:
+    host.run()
+    shard = host.snapshot() / SHARD_1
+    shard.unlink()
+    left = {
+        ".modelfleet/partial/0123-unknown": 700,
+        ".cache/huggingface/download/Zm9v.abc.0123.incomplete": 30_000,
+    }
+    for name, size in left.items():
+        (host.snapshot() / name).parent.mkdir(exist_ok=True)
+        (host.snapshot() / name).write_bytes(bytes(size))
+    planned = host.run(check_mode=True)
+    done = host.run()
+    assert comparable(done) == comparable(planned)
+    assert done["cleaned"] == planned["cleaned"] == {"files": 2, "bytes": 30_700}
+    assert not [name for name in left if (host.snapshot() / name).exists()]
+    assert not (host.snapshot() / ".modelfleet/partial").exists()
+    assert host.run()["changed"] is False
+
+
+def test_a_removal_that_was_killed_is_ended(host: Host) -> None:
+    commit = host.run()["commit"]
+    host.snapshot().rename(host.snapshot().with_name(f".{commit}.removed"))
+    planned = host.run(state="absent", revision=commit, check_mode=True)
+    done = host.run(state="absent", revision=commit)
+    assert comparable(done) == comparable(planned)
+    assert done["changed"] is True
+    assert done["cleaned"]["bytes"] > WEIGHTS
+    assert not list(host.root.rglob("*.removed"))
+    assert host.run(state="absent", revision=commit)["changed"] is False
+
+
 # -- damage at the source ---------------------------------------------------------------------------------------------
 
 
@@ -358,8 +389,11 @@ def test_what_does_not_fit_is_refused_before_the_first_byte(host: Host, check_mo
 
 
 def partial_bytes(host: Host) -> int:
-    folder = host.snapshot() / ".modelfleet/partial" if host.root.exists() else host.root
-    return sum(path.stat().st_size for path in folder.glob("*")) if folder.exists() else 0
+    total = 0
+    for path in host.root.glob("snapshots/*/*/.modelfleet/partial/*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.7])
