@@ -121,6 +121,8 @@ class LogFold:
         self.weights_pass = 0
         self.checkpoint_bytes: typing.Optional[int] = None
         self.tail: collections.deque[str] = collections.deque(maxlen=5)
+        #: the server's own last lines: systemd adds some of its own to those of a program that fails
+        self.said: collections.deque[str] = collections.deque(maxlen=8)
         #: lines that name a cause, the first of each
         self._specific: list[Hit] = []
         self._furthest = 0
@@ -179,7 +181,7 @@ class LogFold:
             return
         self.lines += 1
         if not self._tracebacks and not self._validation and "\x1b" not in text and _NEEDLES.search(text) is None:
-            self._moved(text)
+            self._moved(text, side)
             return
         text = strip_ansi(text)
         if _ACCESS_NEEDLE in text:
@@ -193,7 +195,7 @@ class LogFold:
             self._author(line)
         rows = _NEEDLES.numbers(line.text)
         if not self._heartbeat(line, rows):
-            self._moved(text)
+            self._moved(text, side)
         drawn = parse_bar(line.text)
         if drawn is not None:
             self._take_bar(drawn)
@@ -203,11 +205,13 @@ class LogFold:
         if side == "service":
             self._stage(line.text, rows)
 
-    def _moved(self, text: str) -> None:
+    def _moved(self, text: str, side: str) -> None:
         self._new += 1
         self.heartbeats_in_row = 0
         self.last_line = text
         self.tail.append(text)
+        if side == "service":
+            self.said.append(text)
 
     def _access(self, text: str) -> None:
         match = _ACCESS.search(text)

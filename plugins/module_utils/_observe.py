@@ -25,6 +25,8 @@ class LogRecord(typing.NamedTuple):
     pid: typing.Optional[int] = None
     #: ``service``: the server's own output; ``systemd``: PID 1 about the unit; ``kernel``: the kernel's log
     side: str = "service"
+    #: seconds since the epoch, where the source knows them
+    at: typing.Optional[float] = None
 
 
 class UnitState(typing.NamedTuple):

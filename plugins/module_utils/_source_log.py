@@ -4,7 +4,7 @@
 
 # Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
 
-"""What the service and those who run it write: the journal, the kernel's log, a log file.
+"""What the service and those who run it write: the journal, a log file.
 
 Every source gives only what is new since it was last read, as lines without their line end, and never more than a
 bounded amount at once. What the lines mean is not known here.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import LogRecord
@@ -94,10 +93,12 @@ def parse_entry(line: str) -> t.Optional[JournalEntry]:
         side = "systemd"
     else:
         side = "service"
+    stamp = str(fields.get("__REALTIME_TIMESTAMP", ""))
+    at = int(stamp) / 1e6 if stamp.isdigit() else None
     lines = split_lines(decode_message(fields.get("MESSAGE")).rstrip("\n"))
     return JournalEntry(
         cursor=str(fields["__CURSOR"]),
-        records=tuple(LogRecord(text, pid, side) for text in lines),
+        records=tuple(LogRecord(text, pid, side, at) for text in lines),
     )
 
 
@@ -140,51 +141,6 @@ class JournalSource:
                 "_PID=1",
             ]
         return HISTORY_ENTRIES, [*by_unit, "--boot"]
-
-
-# -- the kernel ----------------------------------------------------------------------------------------------------
-
-_KERNEL_TOPIC = re.compile(
-    r"out of memory|oom[-_]|NVRM|\bXid\b|\bAER\b|nvidia|segfault|general protection|blocked for more", re.I
-)
-_KERNEL_PID = re.compile(r"(?:process |\bpid[ =:]*|\btask[ =:]|\w\[)(\d+)")
-
-
-def concerns(text: str, pids: t.Collection[int]) -> bool:
-    """Whether a kernel line may be about the service: on a topic that ends servers, and not about others' processes."""
-    if not _KERNEL_TOPIC.search(text):
-        return False
-    named = {int(number) for number in _KERNEL_PID.findall(text)}
-    return not named or not pids or bool(named.intersection(pids))
-
-
-class KernelSource:
-    """The kernel's log by ``journalctl -k``: OOM killer, Xid, segfaults. Containers have none, which is no fault."""
-
-    def __init__(self, run_command: RunCommand, since: float, journalctl: str = "journalctl") -> None:
-        self._run = run_command
-        self._base = [journalctl, "--dmesg", "--output=json", "--all", "--quiet", "--no-pager"]
-        self._base += [f"--output-fields={FIELDS}", f"--lines={HISTORY_ENTRIES}"]
-        self._cursor = ""
-        #: seconds since the epoch; counts until something has been read
-        self.since = since
-        #: every process the service has had
-        self.pids: set[int] = set()
-
-    def read(self) -> LogReading:
-        begin = f"--after-cursor={self._cursor}" if self._cursor else f"--since=@{self.since:.0f}"
-        _status, out, _err = self._run([*self._base, begin])
-        entries = [entry for entry in map(parse_entry, out.splitlines()) if entry]
-        if entries:
-            self._cursor = entries[-1].cursor
-        return LogReading(
-            tuple(
-                record._replace(side="kernel", pid=None)
-                for entry in entries
-                for record in entry.records
-                if concerns(record.text, self.pids)
-            )
-        )
 
 
 # -- a file --------------------------------------------------------------------------------------------------------
@@ -268,10 +224,8 @@ __all__ = (
     "FileSource",
     "JournalEntry",
     "JournalSource",
-    "KernelSource",
     "LogReading",
     "LogSource",
-    "concerns",
     "decode_message",
     "parse_entry",
     "split_lines",

@@ -24,7 +24,8 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._observe import
     ProcSample,
     UnitState,
 )
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import KernelSource, LogReading, LogSource
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_kernel import KernelSource
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading, LogSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import (
     Family,
     ProcReader,

@@ -16,10 +16,10 @@ from ansible_collections.modelfleet.serving.plugins.module_utils import _jmespat
 from ansible_collections.modelfleet.serving.plugins.module_utils._diagnosis import Target
 from ansible_collections.modelfleet.serving.plugins.module_utils._nvml import NvmlReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_gpu import GpuSource
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_kernel import KernelSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import (
     FileSource,
     JournalSource,
-    KernelSource,
     LogSource,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_port import PortSource, local_address

@@ -17,8 +17,6 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._source_log imp
     PARTIAL_BYTES,
     FileSource,
     JournalSource,
-    KernelSource,
-    concerns,
     decode_message,
     parse_entry,
 )
@@ -128,46 +126,6 @@ def test_journal_says_when_it_left_something_out() -> None:
     source = JournalSource("u", run)
     source.invocation = "aa"
     assert source.read().notes == ("Only the last 5000 new journal entries were read.",)
-
-
-OOM = "Out of memory: Killed process 4711 (VLLM::EngineCor) total-vm:1kB, anon-rss:2kB"
-CGROUP_OOM = "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/system.slice/vllm.service,task=vllm,pid=4711,uid=998"
-XID = "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."
-XID_OTHER = "NVRM: Xid (PCI:0000:01:00): 31, pid=99, name=python3, Ch 00000008"
-SEGV = "python3[4711]: segfault at 0 ip 00007f sp 00007f error 4 in _C.abi3.so"
-
-
-@pytest.mark.parametrize(
-    ("text", "pids", "expected"),
-    [
-        (OOM, {4711}, True),
-        (OOM, {99}, False),
-        # too late to know which processes the service had
-        (OOM, set(), True),
-        (CGROUP_OOM, {4711}, True),
-        (CGROUP_OOM, {99}, False),
-        (XID, {4711}, True),
-        (XID_OTHER, {4711}, False),
-        (SEGV, {4711}, True),
-        (SEGV, {99}, False),
-        ("eth0: link up", {4711}, False),
-    ],
-)
-def test_concerns(text: str, pids: set[int], expected: bool) -> None:
-    assert concerns(text, pids) is expected
-
-
-def test_kernel_source_reads_since_the_start_and_then_on() -> None:
-    def line(text: str, cursor: str) -> str:
-        return json.dumps({"__CURSOR": cursor, "MESSAGE": text, "_TRANSPORT": "kernel"})
-
-    run = FakeJournal(lines(line("eth0: link up", "k1"), line(OOM, "k2")), lines(), (1, "", "no kernel log here"))
-    source = KernelSource(run, 1700000000.4)
-    source.pids.add(4711)
-    assert source.read().records == (LogRecord(OOM, None, "kernel"),)
-    assert source.read().records == ()
-    assert source.read() == ((), "", (), False)
-    assert [asked[-1] for asked in run.asked] == ["--since=@1700000000", "--after-cursor=k2", "--after-cursor=k2"]
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._observe import
     ProcSample,
     UnitState,
 )
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import KernelSource, LogReading
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_kernel import KernelSource
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import Family, ProcReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import UnitReading
 from ansible_collections.modelfleet.serving.plugins.module_utils._sources import (

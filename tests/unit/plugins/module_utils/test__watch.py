@@ -98,6 +98,7 @@ def test_sources_on_a_host_without_systemd() -> None:
     assert seen.notes == (
         "systemctl show vllm@kimi.service: systemctl is not here",
         "The journal of vllm@kimi.service could not be read: journalctl is not here",
+        "The kernel's log could not be read: journalctl is not here",
     )
 
 
