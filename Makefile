@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 BENCH ?=
 RECORD ?=
 
-.PHONY: help setup demo demo-down test test-sanity lint test-unit test-integration test-e2e bench lab-up lab-down lab-ssh collection
+.PHONY: help setup demo demo-down test test-sanity lint test-unit test-versions test-integration test-e2e bench lab-up lab-down lab-ssh collection
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -29,7 +29,7 @@ demo: ## two test hosts, a local Hub, and the whole deployment on them
 demo-down: ## remove what `make demo` started
 	@scripts/demo.sh down
 
-test: test-sanity lint test-unit test-integration test-e2e ## everything below
+test: test-sanity lint test-unit test-versions test-integration test-e2e ## everything below
 	@echo "make test: all passed"
 
 test-sanity: setup ## ansible-test sanity, on every Python found
@@ -40,6 +40,10 @@ lint: setup ## ruff, mypy, yamllint, ansible-lint (profile production), shellche
 
 test-unit: setup ## pure logic, and recordings replayed
 	PYTHONPATH=$(CURDIR)/build/collections $(BIN)/python -m pytest tests/unit -q $(PYTEST_ARGS)
+
+test-versions: setup ## downloads with each huggingface_hub from 0.34 on, and what its own commands say of them
+	@scripts/bootstrap.sh versions
+	PYTHONPATH=$(CURDIR)/build/collections $(BIN)/python -m pytest tests/versions -q $(PYTEST_ARGS)
 
 test-integration: setup ## each module in check / real / check / real, on this machine
 	@scripts/ansible-test.sh integration --local --requirements

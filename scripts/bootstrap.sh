@@ -3,10 +3,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# bootstrap.sh [controller|lab]: what this machine needs (both, if none is named). Does nothing, and says nothing, the
-# second time.
+# bootstrap.sh [controller|lab|versions]: what this machine needs (the first two, if none is named). Does nothing, and says
+# nothing, the second time.
 #   controller  build/controller, a virtual environment with ansible-core and the test tools, and the collection's link
 #   lab         the system packages that the test hosts are made with (tests/lab/lab makes the rest)
+#   versions    build/hub-versions, a virtual environment for each huggingface_hub in tests/versions/versions.txt
 # MODELFLEET_PYTHON names a Python >= 3.12 to use, MODELFLEET_CACHE the folder for what is slow to make.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -109,6 +110,36 @@ link() {
     [ "$(readlink "$2" 2>/dev/null)" = "$1" ] || ln -sfn "$1" "$2"
 }
 
+# Each release on the oldest Python it is for, where that is installed; any other tests it almost as well.
+ensure_versions() {
+    local version wanted python environment
+    mkdir -p build/hub-versions
+    while read -r version wanted; do
+        python=$(find_exactly "$wanted" || find_python) || die "no Python 3.12 to 3.14 found; run: $0 controller"
+        environment=$cache/hub-$version-py$("$python" -c 'import sys; print("{}.{}".format(*sys.version_info))')
+        if [ ! -f "$environment/.complete" ]; then
+            rm -rf "$environment"
+            slowly "environment $environment" "$python" -m venv "$environment"
+            slowly "huggingface_hub $version" \
+                "$environment/bin/pip" install --disable-pip-version-check --no-compile "huggingface_hub==$version"
+            touch "$environment/.complete"
+        fi
+        link "$environment" "build/hub-versions/$version"
+    done < <(grep -v '^#' tests/versions/versions.txt)
+}
+
+find_exactly() {
+    local candidate
+    for candidate in "python$1" "${HOME:-/root}"/.pyenv/versions/"$1".*/bin/python3; do
+        # A venv needs ensurepip, which Debian packages apart; a shim may be there for a version that is not.
+        if "$candidate" -c 'import ensurepip' 2>/dev/null; then
+            "$candidate" -c 'import os, sys; print(os.path.realpath(sys.executable))'
+            return
+        fi
+    done
+    return 1
+}
+
 ensure_lab() {
     local packages=(mmdebstrap systemd-container iproute2 openssh-client rsync gcc libc6-dev shellcheck zstd)
     packages+=(python3-venv e2fsprogs util-linux)
@@ -130,9 +161,10 @@ flock 9
 case ${1:-all} in
     controller) ensure_controller ;;
     lab) ensure_lab ;;
+    versions) ensure_versions ;;
     all)
         ensure_controller
         ensure_lab
         ;;
-    *) die "usage: bootstrap.sh [controller|lab]" ;;
+    *) die "usage: bootstrap.sh [controller|lab|versions]" ;;
 esac

@@ -299,6 +299,7 @@ elapsed_s:
 
 import os
 import signal
+import sys
 import threading
 import time
 import typing as t
@@ -413,6 +414,9 @@ def main() -> None:
                 reason=str(exc),
                 url="https://pypi.org/project/huggingface-hub/",
             )
+            + f" To install it there: {sys.executable} -m pip install 'huggingface_hub>={MINIMUM_VERSION}'. Or let the "
+            "role modelfleet.serving.host_tools make an environment that has it, and set ansible_python_interpreter to "
+            "the fact host_tools_python."
         )
     except SnapshotError as exc:
         module.fail_json(msg=redact(str(exc), token), **exc.result)
