@@ -13,9 +13,11 @@ httpx2 by turns) and costs a third of their processor time.
 from __future__ import annotations
 
 import base64
+import contextlib
 import email.utils
 import http.client
 import re
+import socket
 import ssl
 import time
 import typing as t
@@ -97,15 +99,25 @@ class Http:
     """Connections of one worker, one an origin. Not to be shared between threads."""
 
     def __init__(
-        self, timeout: float, headers: t.Mapping[str, str], authorization: str = "", home: Origin | None = None
+        self,
+        timeout: float,
+        headers: t.Mapping[str, str],
+        authorization: str = "",
+        home: Origin | None = None,
+        connect_timeout: float = 10.0,
+        proxies: t.Mapping[str, str] | None = None,
     ) -> None:
         self._timeout = timeout
+        self._connect_timeout = min(connect_timeout, timeout)
         self._headers = {"Accept-Encoding": "identity", **headers}
         self._authorization = authorization
         #: the only origin that may see the authorization
         self._home = home
         self._connections: dict[Origin, http.client.HTTPConnection] = {}
-        self._proxies = urllib.request.getproxies()
+        #: the connections' own; http.client forgets a socket that the server will close
+        self._sockets: dict[Origin, socket.socket] = {}
+        #: those of the environment unless given
+        self._proxies = urllib.request.getproxies() if proxies is None else proxies
         self._tls: ssl.SSLContext | None = None
 
     def get(self, url: str, headers: t.Mapping[str, str]) -> Answer:
@@ -135,6 +147,7 @@ class Http:
             response.read()
 
     def drop(self, origin: Origin) -> None:
+        self._sockets.pop(origin, None)
         connection = self._connections.pop(origin, None)
         if connection is not None:
             connection.close()
@@ -142,6 +155,12 @@ class Http:
     def close(self) -> None:
         for origin in list(self._connections):
             self.drop(origin)
+
+    def abort(self) -> None:
+        """Make the thread that waits for these connections fail, or read an end; called from another thread."""
+        for sock in list(self._sockets.values()):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     # -- one request --------------------------------------------------------------------
 
@@ -167,7 +186,10 @@ class Http:
     def _send(self, method: str, origin: Origin, url: str, headers: t.Mapping[str, str]) -> http.client.HTTPResponse:
         connection = self._connections.get(origin)
         if connection is None:
-            connection = self._connections[origin] = self._connect(origin)
+            connection = self._connect(origin)
+            connection.connect()
+            connection.sock.settimeout(self._timeout)
+            self._connections[origin], self._sockets[origin] = connection, connection.sock
         parts = urllib.parse.urlsplit(url)
         target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
         proxy = self._proxy(origin) if origin.scheme == "http" else None
@@ -181,10 +203,10 @@ class Http:
         proxy = self._proxy(origin)
         host, port = (proxy.hostname or "", proxy.port or 80) if proxy else (origin.host, origin.port)
         if origin.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=self._timeout)
+            return http.client.HTTPConnection(host, port, timeout=self._connect_timeout)
         if self._tls is None:
             self._tls = ssl.create_default_context()
-        secure = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
+        secure = http.client.HTTPSConnection(host, port, timeout=self._connect_timeout, context=self._tls)
         if proxy:
             secure.set_tunnel(origin.host, origin.port, headers=_proxy_authorization(proxy))
         return secure

@@ -20,7 +20,7 @@ import os
 import time
 import typing as t
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import Policy
+from ansible_collections.modelfleet.serving.plugins.module_utils._flow import Flow
 from ansible_collections.modelfleet.serving.plugins.module_utils._http import (
     Http,
     origin_of,
@@ -33,6 +33,8 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     Listing,
     RemoteFile,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply_http import WebSupplier
+from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import Policy
 
 HAS_HUGGINGFACE_HUB = importlib.util.find_spec("huggingface_hub") is not None
 #: the oldest release this is tested with
@@ -175,6 +177,7 @@ class Hub:
         report: t.Callable[[str], None] = lambda message: None,
     ) -> None:
         self.endpoint = endpoint.rstrip("/")
+        self.name = redact(self.endpoint)
         self._token = token
         self._policy = policy
         self._sleep = sleep
@@ -211,7 +214,11 @@ class Hub:
         library = self._load("to download")
         headers = library.utils.build_hf_headers(token=self._token or False, library_name="modelfleet.serving")
         authorization = headers.pop("authorization", "")
-        return Http(self._policy.stall_timeout, headers, authorization, origin_of(self.endpoint))
+        home = origin_of(self.endpoint)
+        return Http(self._policy.stall_timeout, headers, authorization, home, self._policy.connect_timeout)
+
+    def supplier(self, repo_id: str, commit: str, flow: Flow) -> WebSupplier:
+        return WebSupplier(self.name, self.http(), lambda file: self.file_url(repo_id, commit, file.path), flow)
 
     def _load(self, purpose: str) -> t.Any:
         if self._library is None:

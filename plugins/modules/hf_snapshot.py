@@ -300,13 +300,11 @@ elapsed_s:
 import os
 import signal
 import sys
-import threading
 import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import FetchError, Policy
 from ansible_collections.modelfleet.serving.plugins.module_utils._http import origin_of, redact
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
     MINIMUM_VERSION,
@@ -316,7 +314,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress import ProgressFile
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import SnapshotError, owned_paths, run
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_io import Progress, SnapshotWorld
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_io import SnapshotWorld
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_progress import Progress
+from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import FetchError, Policy, Stop
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "repo_id": {"type": "str", "required": True},
@@ -366,7 +366,7 @@ def check_values(module: AnsibleModule) -> None:
         module.fail_json(msg="transport xet is not available yet. Use auto or http, which get the same bytes.")
 
 
-def build_world(params: t.Mapping[str, t.Any], stop: threading.Event) -> SnapshotWorld:
+def build_world(params: t.Mapping[str, t.Any], stop: Stop) -> SnapshotWorld:
     progress = Progress(ProgressFile(params["progress_file"]))
     policy = Policy(
         retries=params["retries"], stall_timeout=float(params["stall_timeout"]), min_rate=params["min_rate"]
@@ -401,7 +401,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     check_values(module)
     began = time.monotonic()
-    stop = threading.Event()
+    stop = Stop()
     # partial files and manifest stay as they are: the next run goes on from there
     signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
     token = (module.params["token"] or "").strip()

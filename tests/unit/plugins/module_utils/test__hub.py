@@ -13,7 +13,6 @@ import pytest
 from hub import Hub as LabHub
 
 from ansible_collections.modelfleet.serving.plugins.module_utils import _hub
-from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import Policy
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
     Hub,
     HubError,
@@ -22,6 +21,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
     remote_file,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import GIT_SHA1, SHA256
+from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import Policy
 
 TOKEN = "hf_mine"
 OTHER = "hf_other"

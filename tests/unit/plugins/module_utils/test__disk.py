@@ -17,7 +17,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import Stopped, StorageError
+from ansible_collections.modelfleet.serving.plugins.module_utils._disk import Disk
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
     GIT_SHA1,
     SHA256,
@@ -26,13 +26,11 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     Record,
     RemoteFile,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._partial import partial_path
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress import ProgressFile
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import Look, SnapshotError
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_io import (
-    Disk,
-    Progress,
-    partial_path,
-)
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_progress import Progress
+from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import Stop, Stopped, StorageError
 
 
 @pytest.fixture
@@ -44,7 +42,7 @@ def snapshot(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture
 def disk(tmp_path: pathlib.Path) -> Disk:
-    return Disk(Progress(ProgressFile(str(tmp_path / "progress"))), 0.2, threading.Event())
+    return Disk(Progress(ProgressFile(str(tmp_path / "progress"))), 0.2, Stop())
 
 
 def lfs(path: str, content: bytes) -> RemoteFile:
@@ -111,14 +109,14 @@ def test_hashing_shows_how_far_it_is(snapshot: pathlib.Path, tmp_path: pathlib.P
             states.append(dict(state))
 
     (snapshot / "m").write_bytes(b"x" * 100)
-    Disk(Progress(Recorder(None)), 0, threading.Event()).digests(str(snapshot), [lfs("m", b"x" * 100)])
+    Disk(Progress(Recorder(None)), 0, Stop()).digests(str(snapshot), [lfs("m", b"x" * 100)])
     assert states[0]["phase"] == "verify"
     assert states[0]["bytes_total"] == 100
     assert states[0]["files_total"] == 1
 
 
 def test_a_stop_ends_hashing(snapshot: pathlib.Path) -> None:
-    stop = threading.Event()
+    stop = Stop()
     stop.set()
     with pytest.raises(Stopped, match="stopped while files were verified"):
         Disk(Progress(ProgressFile(None)), 0, stop).digests(str(snapshot), [lfs("m", b"x")])
@@ -211,14 +209,14 @@ def test_a_second_run_waits_and_then_names_the_first(
 
 
 def test_the_lock_of_a_killed_run_is_free(snapshot: pathlib.Path, holder: subprocess.Popen[str]) -> None:
-    disk = Disk(Progress(ProgressFile(None)), 30, threading.Event())
+    disk = Disk(Progress(ProgressFile(None)), 30, Stop())
     threading.Timer(0.3, lambda: holder.send_signal(signal.SIGKILL)).start()
     with disk.lock(str(snapshot)):
         assert holder.wait(5) == -signal.SIGKILL
 
 
 def test_a_lock_that_went_away_with_the_snapshot_is_none(snapshot: pathlib.Path, holder: subprocess.Popen[str]) -> None:
-    disk = Disk(Progress(ProgressFile(None)), 30, threading.Event())
+    disk = Disk(Progress(ProgressFile(None)), 30, Stop())
 
     def remove_and_end() -> None:
         (snapshot / ".modelfleet/lock").unlink()
