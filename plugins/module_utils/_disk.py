@@ -30,6 +30,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     from_json,
     to_json,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._mounts import unmounted
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import PARTIAL_DIR, partial_path
 from ansible_collections.modelfleet.serving.plugins.module_utils._safetensors import (
     HeaderError,
@@ -149,7 +150,10 @@ class Disk:
         except OSError as exc:
             return Room(folder, 0, None, f"{folder}: {exc.strerror}")
         problem = ""
-        if not os.path.isdir(folder):
+        missing = unmounted(snapshot)
+        if missing:
+            problem = f"{missing.folder} should be a mount, by {missing.source}, but nothing is mounted there"
+        elif not os.path.isdir(folder):
             problem = f"{folder} is not a directory"
         elif seen.f_flag & os.ST_RDONLY:
             problem = f"the file system of {folder} is mounted read-only"

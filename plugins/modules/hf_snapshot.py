@@ -140,6 +140,20 @@ options:
   directory_mode:
     description: Permissions of the folders, likewise.
     type: raw
+  seuser:
+    description: User part of the SELinux context of all that O(owner) is about, as for M(ansible.builtin.file).
+    type: str
+  serole:
+    description: Role part of it.
+    type: str
+  setype:
+    description:
+      - Type part of it, for example V(container_file_t).
+      - When no part is set, new files have the context that the policy gives to files in their folder.
+    type: str
+  selevel:
+    description: Level part of it.
+    type: str
   progress_file:
     description:
       - File that the module keeps its progress in while it works, as one JSON object.
@@ -340,8 +354,14 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "group": {"type": "str"},
     "mode": {"type": "raw"},
     "directory_mode": {"type": "raw"},
+    "seuser": {"type": "str"},
+    "serole": {"type": "str"},
+    "setype": {"type": "str"},
+    "selevel": {"type": "str"},
     "progress_file": {"type": "path"},
 }
+#: options about the files and folders themselves
+PERMISSIONS = ("owner", "group", "mode", "directory_mode", "seuser", "serole", "setype", "selevel")
 #: smallest value that makes sense
 LOWEST = {
     "reserve_bytes": 0,
@@ -385,7 +405,7 @@ def build_world(params: t.Mapping[str, t.Any], stop: Stop) -> SnapshotWorld:
 
 def apply_permissions(module: AnsibleModule, result: dict[str, t.Any]) -> None:
     wanted = module.params
-    if wanted["state"] != "present" or not any(wanted[name] for name in ("owner", "group", "mode", "directory_mode")):
+    if wanted["state"] != "present" or not any(wanted[name] for name in PERMISSIONS):
         return
     folders, files = owned_paths(wanted["root"], result)
     for paths, mode in ((folders, wanted["directory_mode"]), (files, wanted["mode"])):
@@ -403,7 +423,8 @@ def main() -> None:
     began = time.monotonic()
     stop = Stop()
     # partial files and manifest stay as they are: the next run goes on from there
-    signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: stop.set())
     token = (module.params["token"] or "").strip()
     try:
         result = run(module.params, module.check_mode, build_world(module.params, stop))
