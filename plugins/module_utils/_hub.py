@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import time
 import typing as t
 
@@ -50,6 +51,14 @@ ENVIRONMENT = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_UPDATE_CHECK": "1",
 }
+
+
+#: a revision that is pinned
+COMMIT = re.compile(r"[0-9a-f]{40}")
+#: what helps whenever the Hub does not answer, unless it is done already
+PIN = (
+    " If the snapshot is complete, set revision to its commit (model.revision in a profile), and the Hub is not asked."
+)
 
 
 class HubError(Exception):
@@ -102,7 +111,7 @@ HINTS = (
         "OfflineModeIsEnabled",
         None,
         None,
-        "HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set in the host's environment, so {endpoint} may not be asked.",
+        "HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set in the host's environment, so {endpoint} may not be asked.{pin}",
     ),
     Hint("HfHubHTTPError", 401, True, "{endpoint} does not accept the token: it is wrong, expired or of another Hub."),
     Hint("HfHubHTTPError", 401, False, "{endpoint} wants a token for {repo}: set token."),
@@ -111,21 +120,23 @@ HINTS = (
         "HfHubHTTPError",
         429,
         None,
-        "{endpoint} limits requests from this address, {tries} times in a row: wait, or set token for a higher limit.",
+        "{endpoint} limits requests from this address, {tries} times in a row: wait, or set token for a higher limit."
+        "{pin}",
     ),
-    Hint("HfHubHTTPError", None, None, "{endpoint} answered with status {status}, {tries} times: {error}"),
+    Hint("HfHubHTTPError", None, None, "{endpoint} answered with status {status}, {tries} times: {error}.{pin}"),
     Hint(
         "ValueError",
         None,
         None,
-        "{endpoint} did not answer as a Hub does: is the address right? Is a proxy or login portal between? ({error})",
+        "{endpoint} did not answer as a Hub does: is the address right? Is a proxy or login portal between? ({error})."
+        "{pin}",
     ),
     Hint(
         "Exception",
         None,
         None,
         "{endpoint} could not be reached, {tries} times: {error}. Check the address, and on the host: name resolution, "
-        "route, firewall and proxy (https_proxy).",
+        "route, firewall and proxy (https_proxy).{pin}",
     ),
 )
 RETRY_STATUS = (408, 425, 429, 500, 502, 503, 504)
@@ -135,9 +146,10 @@ def explain(exc: BaseException, words: t.Mapping[str, t.Any], token: str) -> str
     """The text for ``exc``, without secrets."""
     names = {cls.__name__ for cls in type(exc).__mro__}
     status = status_of(exc)
+    pin = "" if COMMIT.fullmatch(words["revision"]) else PIN
     for hint in HINTS:
         if hint.name in names and hint.status in (None, status) and hint.token in (None, bool(token)):
-            return redact(hint.text.format(**{**words, "status": status, "error": _words(exc)}), token)
+            return redact(hint.text.format(**{**words, "status": status, "error": _words(exc), "pin": pin}), token)
     raise exc
 
 

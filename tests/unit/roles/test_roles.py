@@ -20,7 +20,7 @@ NAMES = [role.name for role in ROLES]
 #: facts as variables stop to exist with ansible-core 2.24; these are no facts
 NO_FACTS = re.compile(
     r"\bansible_(?!facts\b|check_mode\b|diff_mode\b|managed\b|play_\w+|python_interpreter\b|failed_\w+|"
-    r"host\b|user\b|ssh_\w+|collection\w*)[a-z]\w*"
+    r"host\b|inventory_sources\b|user\b|ssh_\w+|collection\w*)[a-z]\w*"
 )
 
 

@@ -14,6 +14,7 @@ from hub import Hub as LabHub
 
 from ansible_collections.modelfleet.serving.plugins.module_utils import _hub
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
+    PIN,
     Hub,
     HubError,
     LibraryMissing,
@@ -178,7 +179,8 @@ def test_a_hub_that_is_gone_says_what_to_check() -> None:
         Asked("http://127.0.0.1:1").hub.listing("acme/tiny", "main")
     assert str(caught.value) == (
         "http://127.0.0.1:1 could not be reached, 5 times: Connection refused. Check the address, and on "
-        "the host: name resolution, route, firewall and proxy (https_proxy)."
+        "the host: name resolution, route, firewall and proxy (https_proxy). If the snapshot is complete, set revision "
+        "to its commit (model.revision in a profile), and the Hub is not asked."
     )
 
 
@@ -214,6 +216,23 @@ def test_errors_are_told_apart_by_name(exc: Exception, token: str, start: str) -
     text = explain(exc, WORDS, token)
     assert text.startswith(start)
     assert "sig=1" not in text
+
+
+@pytest.mark.parametrize(
+    ("exc", "helps"),
+    [
+        (named("ReadError"), True),
+        (named("OfflineModeIsEnabled"), True),
+        (named("HfHubHTTPError", status=429), True),
+        (named("HfHubHTTPError", status=503), True),
+        (named("JSONDecodeError", ValueError), True),
+        (named("RevisionNotFoundError"), False),
+        (named("HfHubHTTPError", status=401), False),
+    ],
+)
+def test_a_hub_that_does_not_answer_is_not_needed_for_a_pinned_commit(exc: Exception, helps: bool) -> None:
+    assert explain(exc, WORDS, "").endswith(". " + PIN.strip()) is helps
+    assert PIN not in explain(exc, {**WORDS, "revision": "0123456789abcdef0123456789abcdef01234567"}, "")
 
 
 def test_without_the_library_it_says_what_for(monkeypatch: pytest.MonkeyPatch) -> None:
