@@ -13,6 +13,7 @@ import re
 import shlex
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Span
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import GpuSample
 from ansible_collections.modelfleet.serving.plugins.module_utils._wait import View
 
@@ -74,6 +75,12 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
 
 
+def spoken(span: Span) -> str:
+    """``4m10s``, or ``3m20s to 6m00s`` where the limits lie apart."""
+    low, high = duration(span.low), duration(span.high)
+    return duration(span.likely) if span.high - span.low < max(10.0, 0.2 * span.likely) else f"{low} to {high}"
+
+
 def vram(gpus: t.Sequence[GpuSample]) -> str:
     """``VRAM 73/96 GiB x8``; the range of what is used where the cards differ."""
     known = [gpu for gpu in gpus if gpu.memory_used_bytes is not None]
@@ -121,7 +128,9 @@ def progress_line(view: View) -> str:
     in_stage = status.stages[-1][1] if status.stages else 0.0
     if status.eta_s is not None and status.stage == "weights":
         parts.append(f"ETA {duration(status.eta_s)}")
-    elif in_stage >= ELAPSED_STEP:
+    if status.ready_eta is not None:
+        parts.append(f"ready in {spoken(status.ready_eta)}")
+    elif status.eta_s is None and in_stage >= ELAPSED_STEP:
         parts.append(f"for {duration(in_stage // ELAPSED_STEP * ELAPSED_STEP)}")
     parts.append(vram(view.gpus))
     if status.verdict == "slow":
@@ -150,6 +159,7 @@ def as_progress(view: View) -> dict[str, t.Any]:
         "shards_done": status.shards_done,
         "shards_total": status.shards_total,
         "eta_s": status.eta_s,
+        "ready_eta_s": status.ready_eta.likely if status.ready_eta is not None else None,
         "vram_min_bytes": min(used, default=None),
         "vram_max_bytes": max(used, default=None),
         "gpus": len(view.gpus),

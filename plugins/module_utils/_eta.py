@@ -9,14 +9,19 @@
 from __future__ import annotations
 
 import collections
+import math
 import statistics
 import typing
+
+from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Span
 
 if typing.TYPE_CHECKING:
     from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import Bar
 
 #: shards over which the current speed is taken
 _RECENT = 8
+#: how far the speed of a disk that others use too may drift until the load is over
+_DRIFT = 0.1
 #: below this span the poll interval and the bar's whole seconds say little, and the bar's own speed more
 _SHORT_S = 3.0
 #: A single SATA disk gives some 500 MB/s; loads of 270 MB/s (34 s a shard) are on record as merely slow.
@@ -76,6 +81,17 @@ class ShardClock:
             # overdue: the current one tells more about the speed than those before it
             interval = (interval * min(len(self._marks) - 1, _RECENT) + since) / min(len(self._marks), _RECENT + 1)
         return max(0.0, (self.total - self.done) * interval - min(since, interval))
+
+    def span(self, t: float) -> typing.Optional[Span]:
+        """The ETA with its uncertainty: the shards differ from each other, and the speed may drift."""
+        eta = self.eta_s(t)
+        if eta is None:
+            return None
+        recent = list(self._earlier)[-_RECENT:]
+        spread = statistics.stdev(recent) if len(recent) > 1 else eta
+        # what many shards take together differs less than one does
+        margin = max(_DRIFT * eta, min(2 * spread * math.sqrt(self.total - self.done), eta))
+        return Span(eta, eta - margin, eta + margin)
 
     def slow_because(
         self, t: float, unit_bytes: typing.Optional[float], expected_s: typing.Optional[float]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Forecast, Span
+
 
 class Cause(typing.NamedTuple):
     """Why a start failed or stands still: a row of the signature table, or something seen from outside."""
@@ -35,8 +37,8 @@ class JudgeConfig:
     want_known_answer: bool = False
     #: size of all shards, where a manifest knows it
     checkpoint_bytes: typing.Optional[int] = None
-    #: seconds a shard takes by the profile or the last start; None when nothing is expected
-    expected_shard_s: typing.Optional[float] = None
+    #: what earlier starts of the same kind took
+    forecast: Forecast = dataclasses.field(default_factory=lambda: Forecast(()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +56,10 @@ class Status:
     bytes_total: typing.Optional[int] = None
     #: seconds until the weights are loaded; None when unknown
     eta_s: typing.Optional[float] = None
+    #: seconds until ready; None when no earlier start tells
+    ready_eta: typing.Optional[Span] = None
+    #: which start tells
+    eta_basis: str = ""
     cause: typing.Optional[Cause] = None
     evidence: tuple[str, ...] = ()
     exit_code: typing.Optional[int] = None
@@ -76,6 +82,9 @@ class Status:
             "bytes_done": self.bytes_done,
             "bytes_total": self.bytes_total,
             "eta_s": None if self.eta_s is None else round(self.eta_s, 1),
+            "ready_eta_s": None if self.ready_eta is None else round(self.ready_eta.likely, 1),
+            "ready_eta_range_s": None if self.ready_eta is None else [round(s, 1) for s in self.ready_eta[1:]],
+            "eta_basis": self.eta_basis,
             "cause": None if self.cause is None else self.cause._asdict(),
             "evidence": list(self.evidence),
             "exit_code": self.exit_code,

@@ -125,11 +125,17 @@ class Judge:
         return self._say(t, "progressing", None, self._progress_evidence(t))
 
     def _slow(self, t: float) -> typing.Optional[str]:
-        if self._track.name != "weights" or self._pass != 1:
+        forecast = self._config.forecast
+        if self._track.name != "weights":
+            return forecast.slow_because(self._track.name, self._in_stage(t))
+        if self._pass != 1:
             return None
         total = self._bytes_total()
         unit = total / self._shards.total if total and self._shards.total else None
-        return self._shards.slow_because(t, unit, self._config.expected_shard_s)
+        return self._shards.slow_because(t, unit, forecast.shard_s)
+
+    def _in_stage(self, t: float) -> float:
+        return dict(self._track.seconds(t))[self._track.name]
 
     def _stalled(self, t: float) -> typing.Optional[tuple[Cause, tuple[str, ...]]]:
         stage = self._track.name
@@ -256,6 +262,9 @@ class Judge:
         elif total and self._shards.total:
             done = int(total * self._shards.done / self._shards.total)
         code, signal = _exit_of(end, self._log.exited)
+        moving = verdict in ("progressing", "slow")
+        weights = self._shards.span(t) if self._track.name == "weights" and moving else None
+        ready = self._config.forecast.ready(self._track.name, self._in_stage(t), weights) if moving else None
         return Status(
             verdict=verdict,
             stage=self._track.name,
@@ -264,9 +273,9 @@ class Judge:
             shards_total=int(self._shards.total) if files else None,
             bytes_done=done,
             bytes_total=total,
-            eta_s=self._shards.eta_s(t)
-            if self._track.name == "weights" and verdict in ("progressing", "slow")
-            else None,
+            eta_s=weights.likely if weights is not None else None,
+            ready_eta=ready,
+            eta_basis=self._config.forecast.basis if ready is not None else "",
             cause=cause,
             evidence=evidence,
             exit_code=code,

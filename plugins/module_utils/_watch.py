@@ -14,6 +14,7 @@ import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils import _jmespath, _known_answer, _source_http
 from ansible_collections.modelfleet.serving.plugins.module_utils._diagnosis import Target
+from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Forecast, Start
 from ansible_collections.modelfleet.serving.plugins.module_utils._nvml import NvmlReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_gpu import GpuSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_kernel import KernelSource
@@ -36,6 +37,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._sources import
     Sources,
     UnitService,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._stages import NAMES
 from ansible_collections.modelfleet.serving.plugins.module_utils._status import JudgeConfig
 
 Params = t.Mapping[str, t.Any]
@@ -64,7 +66,22 @@ def judge_config(params: Params) -> JudgeConfig:
         want_completion=bool(params["url"]) and params["completion"],
         want_known_answer=bool(params["url"]) and params["completion"] and params["known_answer"] is not None,
         checkpoint_bytes=params["checkpoint_bytes"],
+        forecast=Forecast([_start(index, start) for index, start in enumerate(params["earlier_starts"] or ())]),
     )
+
+
+def _start(index: int, given: Params) -> Start:
+    unknown = sorted({str(stage.get("name")) for stage in given["stages"]} - set(NAMES))
+    if unknown:
+        raise OptionError(f"earlier_starts[{index}] has stages that do not exist: {', '.join(unknown)}.")
+    try:
+        stages = {stage["name"]: float(stage["seconds"]) for stage in given["stages"]}
+    except (KeyError, TypeError, ValueError) as exc:
+        raise OptionError(
+            f"earlier_starts[{index}].stages must be a list of name and seconds, as stages of an earlier result; "
+            f"found {given['stages']!r}."
+        ) from exc
+    return Start(stages, given["shards_total"], given["label"])
 
 
 def _seconds(name: str, value: t.Any) -> float:

@@ -162,6 +162,26 @@ options:
     description:
       - Size of all weight files together, where it is known. Makes the time left known where no shards are counted.
     type: int
+  earlier_starts:
+    description:
+      - Starts of the same release that ended well, here or on a host with the same GPUs, the newest first.
+      - They make known when this one will be ready, and when a stage is slow. Without them only the weights have an
+        estimate.
+    type: list
+    elements: dict
+    suboptions:
+      stages:
+        description: RV(stages) of that start.
+        type: list
+        elements: dict
+        required: true
+      shards_total:
+        description: RV(shards_total) of that start.
+        type: int
+      label:
+        description: Its name in messages, for example V(release 3) or V(gpu01).
+        type: str
+        default: the last start
   cache_paths:
     description:
       - Folders of compile caches. Their growth is a sign of progress.
@@ -274,6 +294,22 @@ eta_s:
   returned: always
   type: float
   sample: 250.0
+ready_eta_s:
+  description: Seconds until the server is ready. V(null) when O(earlier_starts) do not tell.
+  returned: always
+  type: float
+  sample: 410.0
+ready_eta_range_s:
+  description: The limits between which RV(ready_eta_s) should lie. V(null) when unknown.
+  returned: always
+  type: list
+  elements: float
+  sample: [330.0, 500.0]
+eta_basis:
+  description: The start that RV(ready_eta_s) rests on. Empty when unknown.
+  returned: always
+  type: str
+  sample: release 3
 cause:
   description: Why the server is dead or stalled. V(null) when that is not known or it is neither.
   returned: always
@@ -409,6 +445,12 @@ KNOWN_ANSWER: dict[str, t.Any] = {
     "extra_body": {"type": "dict"},
 }
 
+EARLIER_START: dict[str, t.Any] = {
+    "stages": {"type": "list", "elements": "dict", "required": True},
+    "shards_total": {"type": "int"},
+    "label": {"type": "str", "default": "the last start"},
+}
+
 ARGUMENTS: dict[str, t.Any] = {
     "unit": {"type": "str"},
     "pid": {"type": "int"},
@@ -432,6 +474,7 @@ ARGUMENTS: dict[str, t.Any] = {
     "timeout": {"type": "float"},
     "poll_interval": {"type": "float", "default": 2.0},
     "checkpoint_bytes": {"type": "int"},
+    "earlier_starts": {"type": "list", "elements": "dict", "options": EARLIER_START},
     "cache_paths": {"type": "list", "elements": "path"},
     "library_path": {"type": "path"},
     "progress_file": {"type": "path"},

@@ -212,6 +212,7 @@ def test_progress_state() -> None:
         "shards_done": 89,
         "shards_total": 119,
         "eta_s": 250.0,
+        "ready_eta_s": None,
         "vram_min_bytes": 10 * GIB,
         "vram_max_bytes": 20 * GIB,
         "gpus": 3,

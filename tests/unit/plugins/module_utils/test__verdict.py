@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Forecast, Start
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
     Completion,
     GpuSample,
@@ -360,7 +361,7 @@ def test_bytes_are_known_with_the_checkpoint() -> None:
     ("looks", "config", "why"),
     [
         (load(64, 34.0, 10), {"checkpoint_bytes": 64 * 9 * 10**9}, "34.0 s a shard, 265 MB/s"),
-        (load(64, 34.0, 10), {"expected_shard_s": 9.0}, "34.0 s a shard, 9.0 s expected"),
+        (load(64, 34.0, 10), {"forecast": Forecast([Start({"weights": 576.0}, 64)])}, "34.0 s a shard, 9.0 s expected"),
         (load(100, 2.0, 50, extra=40), {}, "40.0 s a shard, 2.0 s before"),
     ],
     ids=["by the disk", "by what was expected", "by its own past"],
@@ -375,7 +376,10 @@ def test_slow_is_not_stalled(looks: list[Observation], config: dict, why: str) -
     ("looks", "config"),
     [
         (load(119, 9.0, 10), {"checkpoint_bytes": 540 * 10**9}),
-        (load(64, 34.0, 10), {"expected_shard_s": 34.0, "checkpoint_bytes": 64 * 9 * 10**9}),
+        (
+            load(64, 34.0, 10),
+            {"forecast": Forecast([Start({"weights": 64 * 34.0}, 64)]), "checkpoint_bytes": 64 * 9 * 10**9},
+        ),
         (load(64, 34.0, 10), {}),
         (load(3, 1.0, 1), {"checkpoint_bytes": 10**6}),
     ],
