@@ -11,6 +11,9 @@ The action asks for its progress file in short slices, and prints a line for the
 with a connection is the view, never the work; work that is gone (the host rebooted, somebody killed it) is started
 again, which is safe because the modules built on this converge.
 
+Each job has a folder of its own below Ansible's ``async_dir``, for its result and its progress, and its processes name
+that folder in their environment. So a look tells which folders are of jobs that live, and the others can go.
+
 The module's arguments lie on the host while it works, in Ansible's own payload (a folder of mode 0700, as for every
 ``async`` task), so a secret among them is as safe as the remote temporary folder.
 """
@@ -36,6 +39,18 @@ JOB_LIMIT = 30 * 24 * 3600
 RESTARTS = 3
 #: seconds without a connection before the action gives up (the job goes on)
 OFFLINE_LIMIT = 1800.0
+#: minutes that the folder of a job without a process is kept: its action may be offline and yet come for the result
+KEPT_MINUTES = 2 * int(OFFLINE_LIMIT / 60)
+#: what is in a job's folder beside the file of async_wrapper
+PROGRESS = "progress.json"
+#: shell: true when a process belongs to the job whose folder is "$folder"
+LIVES = 'grep -qsazxF "ANSIBLE_ASYNC_DIR=$folder" /proc/[0-9]*/environ'
+#: shell, with the folders of jobs after it: removes those that nobody works in and nobody comes back to
+SWEEP = f"""for folder in "$@"; do
+  [ -d "$folder" ] || continue
+  [ -z "$(find "$folder" -mmin -{KEPT_MINUTES} 2>/dev/null | head -n 1)" ] || continue
+  {LIVES} || rm -rf "$folder"
+done"""
 #: keys that belong to async_status, not to the module
 JOB_KEYS = ("ansible_job_id", "finished", "results_file", "started", "stderr", "stderr_lines", "stdout", "stdout_lines")
 
@@ -107,7 +122,8 @@ class DetachedAction(ActionBase):
             if not job:
                 return started
             if self._watch(host, job, progress_path, throttle, self.poll_seconds(args)):
-                return self._collect(job, progress_path, task_vars)
+                return self._collect(job, task_vars)
+            self._discard(job)
         return {
             "failed": True,
             "msg": f"{self._MODULE} was started {1 + RESTARTS} times on {host} and its process vanished each time. "
@@ -115,13 +131,15 @@ class DetachedAction(ActionBase):
         }
 
     def _start(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> tuple[dict[str, t.Any], str, str]:
-        folder = self.get_shell_option("async_dir", default="~/.ansible_async")
-        async_dir = self._remote_expand_user(folder)
-        progress_path = self._connection._shell.join_path(async_dir, f"modelfleet-{secrets.token_hex(8)}.json")
-        # both sides must mean the same folder: the wrapper takes ~ from HOME, the expansion above from passwd
+        configured = self.get_shell_option("async_dir", default="~/.ansible_async")
         shell, limit = self._connection._shell, self._task.async_val
+        kind = shell.join_path(self._remote_expand_user(configured), f"modelfleet-{self._MODULE.rsplit('.', 1)[-1]}-")
+        folder = f"{kind}{secrets.token_hex(8)}"
+        progress_path = shell.join_path(folder, PROGRESS)
+        self._make_folder(kind, folder)
+        # both sides must mean the same folder: the wrapper takes ~ from HOME, the expansion above from passwd
         self._task.async_val = JOB_LIMIT
-        shell.set_option("async_dir", async_dir)
+        shell.set_option("async_dir", folder)
         try:
             started = self._execute_module(
                 module_name=self._MODULE,
@@ -131,8 +149,18 @@ class DetachedAction(ActionBase):
             )
         finally:
             self._task.async_val = limit
-            shell.set_option("async_dir", folder)
+            shell.set_option("async_dir", configured)
         return started, str(started.get("results_file", "")), progress_path
+
+    def _make_folder(self, kind: str, folder: str) -> None:
+        """Make the job's folder, and remove those of jobs of the same kind that ended when nobody looked."""
+        sweep = f"sh -c {shlex.quote(SWEEP)} sweep {shlex.quote(kind)}*"
+        self._low_level_execute_command(f"{sweep}; umask 077; mkdir -p {shlex.quote(folder)}", sudoable=True)
+
+    def _discard(self, job: str) -> None:
+        """Remove what a job has left that vanished without a result."""
+        folder = shlex.quote(job.rsplit("/", 1)[0])
+        self._low_level_execute_command(f"folder={folder}; {LIVES} || rm -rf {folder}", sudoable=True)
 
     def _watch(self, host: str, job: str, progress_path: str, throttle: LineThrottle, poll: float) -> bool:
         """Look until the job has a result (true) or its process is gone without one (false)."""
@@ -203,19 +231,14 @@ class DetachedAction(ActionBase):
         # async_wrapper writes {"started": true, "finished": false} first and the module's own result last
         return bool(state) and not (state.get("started") and not state.get("finished"))
 
-    def _collect(self, job: str, progress_path: str, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        async_dir, job_id = job.rsplit("/", 1)
-
-        def status(mode: str) -> dict[str, t.Any]:
-            return self._execute_module(
-                module_name="ansible.legacy.async_status",
-                module_args={"jid": job_id, "mode": mode, "_async_dir": async_dir},
-                task_vars=task_vars,
-            )
-
-        outcome = status("status")
-        status("cleanup")
-        self._low_level_execute_command(f"rm -f {shlex.quote(progress_path)}", sudoable=True)
+    def _collect(self, job: str, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        folder, job_id = job.rsplit("/", 1)
+        outcome = self._execute_module(
+            module_name="ansible.legacy.async_status",
+            module_args={"jid": job_id, "mode": "status", "_async_dir": folder},
+            task_vars=task_vars,
+        )
+        self._low_level_execute_command(f"rm -rf {shlex.quote(folder)}", sudoable=True)
         return {key: value for key, value in outcome.items() if key not in JOB_KEYS}
 
     # -- small things -------------------------------------------------------------------
