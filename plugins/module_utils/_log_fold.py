@@ -365,7 +365,7 @@ class LogFold:
 def _is_stop(hit: Hit) -> bool:
     if hit.row.id == "sh_trigger":
         return "API server" in hit.line
-    return hit.row.id in ("sh_begun", "sh_interrupt", "sh_uv")
+    return hit.row.id in ("sd_stopping", "sh_begun", "sh_interrupt", "sh_uv")
 
 
 __all__ = ("Hit", "LogFold", "News")

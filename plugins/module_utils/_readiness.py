@@ -111,6 +111,10 @@ class Readiness:
                 return finding, f"{words}, for {t - since:.0f} s"
         return None
 
+    def doubt(self) -> typing.Optional[tuple[str, str]]:
+        """The same, from its first time on: what a single look can say."""
+        return next(((finding, words) for finding, (_since, words) in self._refused.items()), None)
+
     def evidence(self) -> tuple[str, ...]:
         said = ["/health answers 200"]
         if self._models is not None:

@@ -122,6 +122,10 @@ class Judge:
         slow = self._slow(t)
         if slow is not None:
             return self._say(t, "slow", None, (slow, *self._progress_evidence(t)))
+        doubt = self._ready.doubt()
+        if doubt is not None:
+            evidence = ("/health answers 200", doubt[1], *self._progress_evidence(t))
+            return self._say(t, "progressing", self._finding(doubt[0]), evidence)
         return self._say(t, "progressing", None, self._progress_evidence(t))
 
     def _slow(self, t: float) -> typing.Optional[str]:

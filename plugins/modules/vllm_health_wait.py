@@ -311,7 +311,9 @@ eta_basis:
   type: str
   sample: release 3
 cause:
-  description: Why the server is dead or stalled. V(null) when that is not known or it is neither.
+  description:
+    - Why the server is dead or stalled, or what it refused at the last look, such as a request without its key.
+    - V(null) when that is not known or there is nothing of the kind.
   returned: always
   type: dict
   contains:

@@ -158,6 +158,16 @@ def test_an_answer_that_waiting_does_not_change_ends_the_wait(http: HttpSample, 
     assert status.evidence == (words,)
 
 
+def test_one_look_at_a_server_with_a_key_says_that_the_key_is_wanted() -> None:
+    status = judge(look(0, BANNER, SERVING, http=HttpSample(health=200, models_status=401)))
+    assert (status.verdict, status.final, status.cause and status.cause.id) == ("progressing", False, "http_refused")
+    assert status.evidence[:3] == (
+        "/health answers 200",
+        "/v1 answers 401",
+        "last log line 0 s ago: Application startup complete.",
+    )
+
+
 # -- progressing and stalled
 
 
@@ -445,6 +455,15 @@ def test_a_unit_that_exits_0_is_dead_all_the_same() -> None:
     ended = unit("inactive", "dead", main_pid=0, exec_main_code=1, exec_main_status=0)
     status = death(look(0, BANNER, unit=unit()), look(5, unit=ended))
     assert (status.exit_code, status.signal, status.cause and status.cause.id) == (0, None, "sd_done")
+
+
+def test_a_service_that_was_told_to_stop_is_told_from_one_that_ended() -> None:
+    ended = unit("inactive", "dead", main_pid=0, exec_main_code=1, exec_main_status=0)
+    lines = ("Stopping vllm@kimi.service - vLLM server kimi...", "vllm@kimi.service: Deactivated successfully.")
+    told = tuple(LogRecord(line, 1, "systemd") for line in lines)
+    stopped, by_itself = (death(Observation(0, log=log, unit=ended)).cause for log in (told, told[1:]))
+    assert stopped is not None and (stopped.id, stopped.line) == ("sd_stopping", lines[0])
+    assert by_itself is not None and by_itself.id == "sd_done"
 
 
 def test_a_unit_that_does_not_exist() -> None:
