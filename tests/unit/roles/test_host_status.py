@@ -9,8 +9,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-
-from .rendering import Rendered
+from rendering import Rendered
 
 SYSTEMD = {
     "ActiveState": "active",
