@@ -26,5 +26,5 @@ options:
     type: str
 requirements:
   - huggingface_hub >= 0.34, on the host and for the Python interpreter that Ansible uses there.
-    It is not needed when there is nothing to ask the Hub for.
+    It is not needed when there is nothing to ask the Hub or a mirror for.
 """

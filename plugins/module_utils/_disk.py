@@ -117,7 +117,7 @@ class Disk:
                 thread.join(0.2)
                 self._progress.show_work("verify", meter, len(found), len(files), 0, total, meter.downloaded)
         if self._stop.is_set():
-            raise Stopped("stopped while files were verified; nothing was changed.")
+            raise Stopped(f"{self._stop.reason} while files were verified; nothing was changed.")
         return found
 
     def header_problem(self, path: str) -> str:

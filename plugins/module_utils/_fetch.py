@@ -17,7 +17,7 @@ import threading
 import time
 import typing as t
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._partial import EARLIER, Partial
+from ansible_collections.modelfleet.serving.plugins.module_utils._partial import EARLIER, Partial, check_stop
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Ledger, Supplier
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import (
     WITHOUT_COPY,
@@ -95,7 +95,8 @@ class Fetcher:
         elif not others:
             raise exc
         else:
-            raise type(exc)(f"{exc} Before that: {' '.join(others)}") from None
+            kind = ContentError if isinstance(exc, ContentError) else FetchError
+            raise kind(f"{path}: {reason.rstrip('.')}. Before that: {' '.join(others)}") from None
 
     def _from(self, index: int, part: Partial, alone: bool) -> Done:
         """The file from one source. ``alone``: no other is left, so that it gets all the patience."""
@@ -148,7 +149,7 @@ class Fetcher:
         failures = wrong_sizes = 0
         got = -part.offset
         while part.offset < job.file.size:
-            self._check_stop(part)
+            check_stop(self._stop, part)
             begun = part.offset
             try:
                 supplier.stream(part)
@@ -167,11 +168,6 @@ class Fetcher:
                     ) from None
                 self._pause(job, exc, failures)
             self._meter.at(job.file.path, part.offset)
-
-    def _check_stop(self, part: Partial) -> None:
-        if self._stop.is_set():
-            size = part.job.file.size
-            raise Stopped(f"{part.job.file.path}: {self._stop.reason} at {part.offset} of {size} bytes")
 
     def _pause(self, job: Job, why: Interruption, failures: int) -> None:
         self._meter.retry(f"{job.file.path}: {why}")
@@ -261,7 +257,9 @@ def fetch_all(
     for failure in sorted(failures, key=lambda exc: isinstance(exc, Stopped)):
         raise failure
     if line.is_left():
-        raise Stopped(f"The transfer was ended before the last file: {stop.reason}.")
+        raise Stopped(
+            f"The transfer ended before its last file: {stop.reason}. What was downloaded is kept; run again."
+        )
 
 
 def _end(threads: t.Sequence[threading.Thread], fetchers: t.Sequence[Fetcher], tick: t.Callable[[], None]) -> None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import time
 import typing as t
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._partial import Partial
+from ansible_collections.modelfleet.serving.plugins.module_utils._partial import Partial, check_stop
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import (
     Interruption,
     Limiter,
     Meter,
     Policy,
     Stop,
-    Stopped,
 )
 
 MIN_BLOCK = 1 << 14
@@ -49,9 +48,7 @@ class Flow:
         self._count = count
 
     def check_stop(self, part: Partial) -> None:
-        if self.stop.is_set():
-            size = part.job.file.size
-            raise Stopped(f"{part.job.file.path}: {self.stop.reason} at {part.offset} of {size} bytes")
+        check_stop(self.stop, part)
 
     def pour(self, read: Read, part: Partial, source: str, where: str) -> None:
         """Append what ``read`` gives until it ends or the file is whole. ``where`` is for messages."""
@@ -59,10 +56,9 @@ class Flow:
         block = MIN_BLOCK
         window_start, window_bytes = self._clock(), 0
         while part.offset < size:
+            self.check_stop(part)
             began = self._clock()
             data = read(min(block, size - part.offset))
-            # not before the read: whoever stops the work counts on nothing being written afterwards
-            self.check_stop(part)
             if not data:
                 break
             part.write(data, source)

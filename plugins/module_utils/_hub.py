@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 import time
 import typing as t
 
@@ -34,12 +35,18 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     Listing,
     RemoteFile,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Offer
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply_http import WebSupplier
-from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import Policy
+from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import (
+    DOWNLOAD,
+    FetchError,
+    Policy,
+)
 
 HAS_HUGGINGFACE_HUB = importlib.util.find_spec("huggingface_hub") is not None
 #: the oldest release this is tested with
 MINIMUM_VERSION = "0.34"
+LIBRARY_URL = "https://pypi.org/project/huggingface-hub/"
 LISTING_TIMEOUT = 30.0
 #: a listing is small: no use in trying for as long as for the bytes
 LISTING_RETRIES = 4
@@ -64,9 +71,23 @@ PIN = (
 class HubError(Exception):
     """The Hub could not be asked, or said no; the text says what to do."""
 
+    def __init__(self, message: str, passing: bool = False) -> None:
+        super().__init__(message)
+        #: it could not be asked, so that others may know
+        self.passing = passing
 
-class LibraryMissing(HubError):
-    """huggingface_hub is not installed for this interpreter."""
+
+class LibraryMissing(HubError, FetchError):
+    """huggingface_hub is not installed for this interpreter. Other sources may do without it."""
+
+    def __init__(self, purpose: str) -> None:
+        super().__init__(f"huggingface_hub, required {purpose}, is not installed for {sys.executable}", passing=True)
+        self.purpose = purpose
+        self.remedy = (
+            f"To install it there: {sys.executable} -m pip install 'huggingface_hub>={MINIMUM_VERSION}'. Or let the "
+            "role modelfleet.serving.host_tools make an environment that has it, and set ansible_python_interpreter to "
+            "the fact host_tools_python."
+        )
 
 
 class Hint(t.NamedTuple):
@@ -196,8 +217,8 @@ class Hub:
         self._report = report
         self._library: t.Any = None
 
-    def listing(self, repo_id: str, revision: str) -> Listing:
-        """All files of the commit that ``revision`` names, by one request."""
+    def listing(self, repo_id: str, revision: str, pinned: bool = False, patient: bool = True) -> Listing:
+        """All files of the commit that ``revision`` names, by one request. Not ``patient``: others may be asked."""
         library = self._load(f"to list {repo_id}")
         api = library.HfApi(endpoint=self.endpoint, token=self._token or False)
         tries = 0
@@ -209,10 +230,12 @@ class Hub:
             except Exception as exc:
                 words = {"repo": repo_id, "revision": revision, "endpoint": self.endpoint, "tries": tries}
                 text = explain(exc, words, self._token)
-                if tries > LISTING_RETRIES or not worth_retrying(exc):
+                passing = worth_retrying(exc)
+                if tries > (LISTING_RETRIES if patient else 1) or not passing:
                     # the library's own text holds URLs with their query
+                    raise HubError(text, passing) from None
+                if self._wait(exc, tries, text):
                     raise HubError(text) from None
-                self._wait(exc, tries, text)
         files = tuple(remote_file(item) for item in info.siblings or ())
         return Listing(info.sha, files, bool(info.gated))
 
@@ -229,8 +252,11 @@ class Hub:
         home = origin_of(self.endpoint)
         return Http(self._policy.stall_timeout, headers, authorization, home, self._policy.connect_timeout)
 
+    def offers(self, repo_id: str, commit: str, snapshot: str, into: str) -> t.Callable[[RemoteFile], Offer | None]:
+        return lambda file: Offer(self.name, DOWNLOAD)
+
     def supplier(self, repo_id: str, commit: str, flow: Flow) -> WebSupplier:
-        return WebSupplier(self.name, self.http(), lambda file: self.file_url(repo_id, commit, file.path), flow)
+        return WebSupplier(self.name, self.http, lambda file: self.file_url(repo_id, commit, file.path), flow)
 
     def _load(self, purpose: str) -> t.Any:
         if self._library is None:
@@ -244,11 +270,12 @@ class Hub:
             self._library = huggingface_hub
         return self._library
 
-    def _wait(self, exc: BaseException, tries: int, text: str) -> None:
+    def _wait(self, exc: BaseException, tries: int, text: str) -> bool:
+        """Whether the wait was ended by a stop."""
         wait = min(self._policy.backoff * 2 ** (tries - 1), self._policy.max_backoff)
         told = retry_after(getattr(getattr(exc, "response", None), "headers", {}))
         self._report(text)
-        self._sleep(wait if told is None else min(told, self._policy.max_wait))
+        return bool(self._sleep(wait if told is None else min(told, self._policy.max_wait)))
 
 
 def remote_file(item: t.Any) -> RemoteFile:
@@ -264,6 +291,7 @@ def remote_file(item: t.Any) -> RemoteFile:
 
 __all__ = (
     "HAS_HUGGINGFACE_HUB",
+    "LIBRARY_URL",
     "MINIMUM_VERSION",
     "Hub",
     "HubError",

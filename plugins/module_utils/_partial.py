@@ -22,6 +22,8 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
     DOWNLOAD,
     Done,
     Job,
+    Stop,
+    Stopped,
     hasher,
     storage,
 )
@@ -112,6 +114,15 @@ class Partial:
         return publish(self.job, self._file.fileno(), self.job.partial, source, method)
 
 
+def check_stop(stop: Stop, part: Partial) -> None:
+    if stop.is_set():
+        file = part.job.file
+        raise Stopped(
+            f"{file.path}: {stop.reason} at {part.offset} of {file.size} bytes. What was downloaded is kept; run again "
+            "to continue."
+        )
+
+
 def publish(job: Job, fd: int, path: str, source: str, method: str) -> Done:
     """Give the open file at ``path``, whose content is proved, the final name."""
 
@@ -138,4 +149,4 @@ def open_private(path: str) -> t.Any:
     return os.fdopen(fd, "r+b", buffering=0)
 
 
-__all__ = ("EARLIER", "PARTIAL_DIR", "Partial", "open_private", "partial_path", "publish")
+__all__ = ("EARLIER", "PARTIAL_DIR", "Partial", "check_stop", "open_private", "partial_path", "publish")

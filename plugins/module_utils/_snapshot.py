@@ -38,6 +38,11 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._safetensors im
     HeaderError,
     index_map,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Offer, Standing
+from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import (
+    DOWNLOAD,
+    WITHOUT_COPY,
+)
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
@@ -85,6 +90,34 @@ class Step(t.NamedTuple):
     reason: str
     #: bytes of it that an earlier run already has in its partial file
     partial: int = 0
+    #: how it is expected to come
+    offer: Offer | None = None
+
+    @property
+    def shared(self) -> bool:
+        """It will come without a second copy of its bytes."""
+        return self.offer is not None and self.offer.method in WITHOUT_COPY
+
+    @property
+    def cost(self) -> int:
+        """Bytes that are to be written for it."""
+        return 0 if self.shared else self.file.size - self.partial
+
+
+class Origin(t.NamedTuple):
+    """Where a file came from, and how."""
+
+    source: str
+    method: str
+
+
+class Moved(t.NamedTuple):
+    """What a transfer has done."""
+
+    downloaded: int = 0
+    retries: int = 0
+    origins: t.Mapping[str, Origin] = types.MappingProxyType({})
+    sources: t.Sequence[t.Mapping[str, t.Any]] = ()
 
 
 #: what happens to a file, and what its entry in "before" of the diff says
@@ -130,7 +163,7 @@ class Plan(t.NamedTuple):
 
     @property
     def bytes_missing(self) -> int:
-        return sum(step.file.size - step.partial for step in self.transfers)
+        return sum(step.cost for step in self.transfers)
 
     @property
     def changed(self) -> bool:
@@ -141,8 +174,8 @@ class Plan(t.NamedTuple):
 class SnapshotIO(t.Protocol):
     """The world outside: Hub, disk, clock."""
 
-    def listing(self, repo_id: str, revision: str) -> Listing:
-        """Ask the Hub."""
+    def listing(self, repo_id: str, revision: str, root: str) -> Listing:
+        """Ask the Hub, or another that knows."""
 
     def check_access(self, repo_id: str, commit: str, path: str) -> None:
         """Raise when the Hub would not hand out this file."""
@@ -174,10 +207,11 @@ class SnapshotIO(t.Protocol):
     def lock(self, snapshot: str) -> contextlib.AbstractContextManager[None]:
         """Keep other runs out."""
 
-    def transfer(
-        self, plan: Plan, request: Request, on_records: t.Callable[[t.Mapping[str, Record]], None]
-    ) -> tuple[int, int]:
-        """Download what the plan wants. Bytes downloaded, and retries."""
+    def offers(self, repo_id: str, commit: str, snapshot: str) -> t.Callable[[RemoteFile], Offer | None]:
+        """How a file would come, as far as that is known beforehand; None for one that no source has."""
+
+    def transfer(self, plan: Plan, request: Request, on_records: t.Callable[[t.Mapping[str, Record]], None]) -> Moved:
+        """Bring what the plan wants."""
 
     def now(self) -> int:
         """Seconds since the epoch."""
@@ -433,9 +467,9 @@ def _known(request: Request, io: SnapshotIO) -> tuple[Listing, Manifest | None]:
     pinned = COMMIT.fullmatch(request.revision) is not None
     if pinned:
         manifest = io.manifest(snapshot_path(request.root, request.repo_id, request.revision))
-        if manifest is not None:
+        if manifest is not None and (manifest.repo_id, manifest.listing.commit) == (request.repo_id, request.revision):
             return manifest.listing, manifest
-    listing = io.listing(request.repo_id, request.revision)
+    listing = io.listing(request.repo_id, request.revision, request.root)
     if not COMMIT.fullmatch(listing.commit) or (pinned and listing.commit != request.revision):
         raise SnapshotError(
             f"{request.endpoint} resolves {request.revision} of {request.repo_id} to {listing.commit!r}, "
@@ -446,18 +480,38 @@ def _known(request: Request, io: SnapshotIO) -> tuple[Listing, Manifest | None]:
 
 def _present(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
     listing, manifest = _known(request, io)
-    plan = _with_upkeep(make_plan(request, listing, manifest, io), io)
+    plan = _complete_plan(request, listing, manifest, io)
     _check_feasible(request, plan, io)
     if check_mode or not plan.changed:
-        return present_result(plan, plan.bytes_missing, 0)
+        return present_result(plan, planned(plan))
     with io.lock(plan.snapshot):
         now = io.manifest(plan.snapshot)
         if now != manifest:
             # another run was here while this one planned or waited
-            plan = _with_upkeep(make_plan(request, listing, now, io), io)
+            plan = _complete_plan(request, listing, now, io)
             _check_feasible(request, plan, io)
-        downloaded, retries = _carry_out(request, plan, io)
-    return present_result(plan, downloaded, retries)
+        moved = _carry_out(request, plan, io)
+    return present_result(plan, moved)
+
+
+def _complete_plan(request: Request, listing: Listing, manifest: Manifest | None, io: SnapshotIO) -> Plan:
+    return _with_upkeep(_with_offers(request, make_plan(request, listing, manifest, io), io), io)
+
+
+def _with_offers(request: Request, plan: Plan, io: SnapshotIO) -> Plan:
+    """The plan with where each file is expected to come from."""
+    if not plan.transfers:
+        return plan
+    offer = io.offers(request.repo_id, plan.listing.commit, plan.snapshot)
+    steps = tuple(step._replace(offer=offer(step.file)) if step.action in TRANSFERS else step for step in plan.steps)
+    missing = {step.file.path for step in steps if step.action in TRANSFERS and step.offer is None}
+    if missing:
+        raise SnapshotError(
+            f"No source has {_some(missing)} of {request.repo_id} at commit {plan.listing.commit}, and the Hub may not "
+            f"be asked (hub is false). Nothing was changed. {plan.snapshot} lacks {len(plan.transfers)} of "
+            f"{len(plan.steps)} files in all."
+        )
+    return plan._replace(steps=steps)
 
 
 def _with_upkeep(plan: Plan, io: SnapshotIO) -> Plan:
@@ -490,7 +544,7 @@ def _check_feasible(request: Request, plan: Plan, io: SnapshotIO) -> None:
         )
 
 
-def _carry_out(request: Request, plan: Plan, io: SnapshotIO) -> tuple[int, int]:
+def _carry_out(request: Request, plan: Plan, io: SnapshotIO) -> Moved:
     records = dict(plan.records)
 
     def record(new: t.Mapping[str, Record], complete: bool = False) -> None:
@@ -499,7 +553,7 @@ def _carry_out(request: Request, plan: Plan, io: SnapshotIO) -> tuple[int, int]:
 
     io.discard(plan.leftovers)
     record({})
-    downloaded, retries = io.transfer(plan, request, record) if plan.transfers else (0, 0)
+    moved = io.transfer(plan, request, record) if plan.transfers else Moved()
     for step in plan.transfers:
         if step.file.path.endswith(".safetensors"):
             problem = io.header_problem(f"{plan.snapshot}/{step.file.path}")
@@ -516,13 +570,13 @@ def _carry_out(request: Request, plan: Plan, io: SnapshotIO) -> tuple[int, int]:
     io.write_notes(plan.snapshot, _notes(plan, records, io))
     record({}, complete=True)
     io.clean(plan.snapshot)
-    return downloaded, retries
+    return moved
 
 
 def _verified(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
     listing, manifest = _known(request, io)
     plan = make_plan(request, listing, manifest, io)
-    result = {**present_result(plan, 0, 0), "changed": False}
+    result = {**present_result(plan, Moved()), "changed": False}
     result["diff"]["after"] = result["diff"]["before"]
     bad = [f"{step.file.path}: {step.reason}" for step in plan.transfers]
     if bad:
@@ -541,7 +595,7 @@ def _verified(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t
 def _absent(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.Any]:
     commit = request.revision
     if not COMMIT.fullmatch(commit):
-        commit = io.listing(request.repo_id, request.revision).commit
+        commit = io.listing(request.repo_id, request.revision, request.root).commit
     snapshot = snapshot_path(request.root, request.repo_id, commit)
     there = io.look(snapshot) is not None
     manifest = io.manifest(snapshot) if there else None
@@ -562,6 +616,7 @@ def _absent(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.A
         "bytes_downloaded": 0,
         "bytes_reused": 0,
         "retries": 0,
+        "sources": [],
         "cleaned": _cleaned(leftovers),
         "diff": _diff(snapshot, (before or ["present"] if there else []) + _leftover_lines(leftovers), []),
     }
@@ -570,9 +625,22 @@ def _absent(request: Request, check_mode: bool, io: SnapshotIO) -> dict[str, t.A
 # -- the result -------------------------------------------------------------------------
 
 
-def present_result(plan: Plan, downloaded: int, retries: int) -> dict[str, t.Any]:
+def planned(plan: Plan) -> Moved:
+    """What the transfer will do when all goes as foreseen."""
+    origins = {step.file.path: Origin(step.offer.source, step.offer.method) for step in plan.transfers if step.offer}
+    sources: dict[str, dict[str, t.Any]] = {}
+    for step in plan.transfers:
+        name = origins[step.file.path].source
+        entry = sources.setdefault(name, Standing(name).result())
+        entry["files"] += 1
+        entry["bytes"] += step.file.size if step.shared else step.cost
+    return Moved(plan.bytes_missing, 0, origins, tuple(sources.values()))
+
+
+def present_result(plan: Plan, moved: Moved) -> dict[str, t.Any]:
     """The same for the plan and for the run that carried it out."""
     total = sum(step.file.size for step in plan.steps)
+    nowhere = Origin("", "")
     return {
         "changed": plan.changed,
         "path": plan.snapshot,
@@ -586,13 +654,16 @@ def present_result(plan: Plan, downloaded: int, retries: int) -> dict[str, t.Any
                 "git_sha1": step.file.digest if step.file.algorithm == GIT_SHA1 else None,
                 "action": step.action,
                 "reason": step.reason,
+                "source": moved.origins.get(step.file.path, nowhere).source or None,
+                "method": moved.origins.get(step.file.path, nowhere).method or None,
             }
             for step in plan.steps
         ],
         "bytes_total": total,
-        "bytes_downloaded": downloaded,
+        "bytes_downloaded": moved.downloaded,
         "bytes_reused": total - plan.bytes_missing,
-        "retries": retries,
+        "retries": moved.retries,
+        "sources": list(moved.sources),
         "cleaned": _cleaned(plan.leftovers),
         "diff": _diff(
             plan.snapshot,
@@ -633,7 +704,11 @@ def _content(file: RemoteFile) -> str:
 
 
 def _before(step: Step) -> str:
-    return ACTIONS[step.action].format(**step.file._asdict(), reason=step.reason)
+    text = ACTIONS[step.action].format(**step.file._asdict(), reason=step.reason)
+    if step.offer is None or step.offer.method == DOWNLOAD:
+        return text
+    note = f" ({step.offer.note})" if step.offer.note else ""
+    return f"{text}, to adopt from {step.offer.source} by {step.offer.method}{note}"
 
 
 def _diff(snapshot: str, before: t.Sequence[str], after: t.Sequence[str]) -> dict[str, str]:
@@ -649,6 +724,8 @@ __all__ = (
     "COMMIT",
     "Finding",
     "Look",
+    "Moved",
+    "Origin",
     "Plan",
     "Request",
     "Room",
@@ -662,6 +739,7 @@ __all__ = (
     "index_problem",
     "make_plan",
     "owned_paths",
+    "planned",
     "present_result",
     "run",
     "select",

@@ -14,10 +14,12 @@ import os
 import time
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._adopt import Wanted
 from ansible_collections.modelfleet.serving.plugins.module_utils._disk import Disk
 from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import Fetcher, fetch_all
 from ansible_collections.modelfleet.serving.plugins.module_utils._flow import Flow
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import Hub, HubError
+from ansible_collections.modelfleet.serving.plugins.module_utils._listing import find_listing
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
     Listing,
     Record,
@@ -25,12 +27,16 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import partial_path
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import (
+    COMMIT,
+    Moved,
+    Origin,
     Plan,
     Request,
     SnapshotError,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_progress import Progress
-from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Ledger, Source
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Ledger, Offer, Source
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply_folder import FolderSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply_http import refusal
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import (
     Done,
@@ -52,7 +58,8 @@ class SnapshotWorld(Disk):
 
     def __init__(
         self,
-        hub: Hub,
+        hub: Hub | None,
+        sources: t.Sequence[Source],
         progress: Progress,
         policy: Policy,
         workers: int,
@@ -60,18 +67,27 @@ class SnapshotWorld(Disk):
         lock_timeout: float,
         stop: Stop,
     ) -> None:
+        """``hub`` None: the Hub may not be asked."""
         super().__init__(progress, lock_timeout, stop)
         self._hub = hub
-        self._sources: tuple[Source, ...] = (hub,)
+        self._before_hub = tuple(sources)
+        self._sources: tuple[Source, ...] = (*sources, hub) if hub else (*sources,)
         self._policy = policy
         self._workers = workers
         self._max_rate = max_rate
 
-    def listing(self, repo_id: str, revision: str) -> Listing:
+    def listing(self, repo_id: str, revision: str, root: str) -> Listing:
+        pinned = COMMIT.fullmatch(revision) is not None
         self._progress.show("list", f"listing {repo_id} {revision}")
-        return self._hub.listing(repo_id, revision)
+        # what was carried in may say itself what it is
+        here: tuple[Source, ...] = (FolderSource(root.rstrip("/"), "copy", Wanted()),) if pinned else ()
+        others = tuple(source for source in here if source.name not in [other.name for other in self._before_hub])
+        return find_listing(self._hub, (*self._before_hub, *others), repo_id, revision, pinned)
 
     def check_access(self, repo_id: str, commit: str, path: str) -> None:
+        if self._hub is None or self._before_hub:
+            # others may have all the files
+            return
         client = self._hub.http()
         try:
             answer = client.head(self._hub.file_url(repo_id, commit, path))
@@ -83,9 +99,12 @@ class SnapshotWorld(Disk):
         if answer.status in (401, 403, 404):
             raise HubError(f"{path}: {refusal(answer)}")
 
-    def transfer(
-        self, plan: Plan, request: Request, on_records: t.Callable[[t.Mapping[str, Record]], None]
-    ) -> tuple[int, int]:
+    def offers(self, repo_id: str, commit: str, snapshot: str) -> t.Callable[[RemoteFile], Offer | None]:
+        into = self.room(snapshot).folder
+        each = [source.offers(repo_id, commit, snapshot, into) for source in self._sources]
+        return lambda file: next((offer for offer in (ask(file) for ask in each) if offer is not None), None)
+
+    def transfer(self, plan: Plan, request: Request, on_records: t.Callable[[t.Mapping[str, Record]], None]) -> Moved:
         meter = Meter()
         limiter = Limiter(self._max_rate, time.monotonic, self._stop.wait)
         ledger = Ledger([source.name for source in self._sources], self._policy.stall_timeout)
@@ -121,7 +140,8 @@ class SnapshotWorld(Disk):
             # a disk too full for the record
             with contextlib.suppress(StorageError):
                 tick(final=True)
-        return meter.downloaded, meter.retries
+        origins = {done.job.file.path: Origin(done.source, done.method) for done in meter.finished}
+        return Moved(meter.downloaded, meter.retries, origins, ledger.result())
 
     def _job(self, plan: Plan, file: RemoteFile) -> Job:
         return Job(file, partial_path(plan.snapshot, file), f"{plan.snapshot}/{file.path}")

@@ -18,7 +18,7 @@ import time
 import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._flow import Flow
-from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import RemoteFile
+from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import Listing, RemoteFile
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import Partial
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import Done, NotYet
 
@@ -51,10 +51,32 @@ class Supplier(t.Protocol):
         """End a wait for the network; called from another thread."""
 
 
+class ListingError(Exception):
+    """A source does not say what a commit consists of; the text says why."""
+
+
+class Offer(t.NamedTuple):
+    """How a file is expected to come."""
+
+    source: str
+    method: str
+    #: why not by a better method
+    note: str = ""
+
+
 class Source(t.Protocol):
     """One source, for the whole run."""
 
     name: str
+
+    def listing(self, repo_id: str, revision: str, pinned: bool) -> Listing:
+        """What a commit consists of; ``pinned``: the revision is one. Raises :class:`ListingError`."""
+
+    def offers(self, repo_id: str, commit: str, snapshot: str, into: str) -> t.Callable[[RemoteFile], Offer | None]:
+        """How files would come, as far as that can be said without asking anybody; None for one that surely won't.
+
+        ``into``: the nearest folder above the snapshot that exists.
+        """
 
     def supplier(self, repo_id: str, commit: str, flow: Flow) -> Supplier:
         """It, for one worker and one commit."""
@@ -169,6 +191,15 @@ class Ledger:
     def _give_up(self, standing: Standing, why: str) -> None:
         standing.given_up = standing.given_up or why
 
+    def result(self) -> list[dict[str, t.Any]]:
+        """The sources that had a part in this run."""
+        with self._lock:
+            return [
+                standing.result()
+                for standing in self.standings
+                if standing.files or standing.bytes or standing.lacking or standing.failures or standing.given_up
+            ]
+
     def reasons(self, path: str) -> list[str]:
         """Why no source is left for a file, a reason each."""
         with self._lock:
@@ -180,4 +211,4 @@ class Ledger:
             ]
 
 
-__all__ = ("Ledger", "Source", "Standing", "Supplier")
+__all__ = ("Ledger", "ListingError", "Offer", "Source", "Standing", "Supplier")

@@ -46,9 +46,12 @@ class WebSupplier:
     method = DOWNLOAD
     waits = False
 
-    def __init__(self, name: str, client: Http, url_of: t.Callable[[RemoteFile], str], flow: Flow) -> None:
+    def __init__(
+        self, name: str, make_client: t.Callable[[], Http], url_of: t.Callable[[RemoteFile], str], flow: Flow
+    ) -> None:
         self.name = name
-        self._http = client
+        self._make_client = make_client
+        self._client: Http | None = None
         self._url_of = url_of
         self._flow = flow
 
@@ -56,13 +59,18 @@ class WebSupplier:
         return None
 
     def abort(self) -> None:
-        self._http.abort()
+        if self._client is not None:
+            self._client.abort()
 
     def stream(self, part: Partial) -> None:
+        if self._client is None:
+            # not before it is needed: a source that is never asked need not be able to answer
+            self._client = self._make_client()
+        client = self._client
         url = self._url_of(part.job.file)
         wanted = {"Range": f"bytes={part.offset}-"} if part.offset else {}
         try:
-            answer = self._http.get(url, wanted)
+            answer = client.get(url, wanted)
         except ssl.SSLCertVerificationError as exc:
             raise Refused(
                 f"the certificate of {redact(url)} is not trusted: {exc.verify_message}. Put the "
@@ -75,10 +83,11 @@ class WebSupplier:
             self._check_head(part, answer)
             where = redact(answer.url)
             self._flow.pour(self._reader(part, answer), part, self.name, where)
+            self._flow.check_stop(part)
             if part.offset < part.job.file.size:
                 _ended_early(part, answer)
         except BaseException:
-            self._http.drop(origin_of(answer.url))
+            client.drop(origin_of(answer.url))
             raise
 
     def _check_head(self, part: Partial, answer: Answer) -> None:

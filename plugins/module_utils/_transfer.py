@@ -79,21 +79,20 @@ class NotYet(Exception):
 
 
 class Stop(threading.Event):
-    """The wish for an end, and whose it was."""
+    """The wish for an end. Set by a failure as well; asked for by a signal or the clock."""
 
+    asked = False
     reason = "stopped"
 
-    def after(self, seconds: float) -> threading.Timer:
+    def ask(self, reason: str = "stopped") -> None:
+        self.asked, self.reason = True, reason
+        self.set()
+
+    def ask_after(self, seconds: float) -> None:
         """Begin the time in which the work has to be done."""
-
-        def end() -> None:
-            self.reason = f"the timeout of {seconds:g} s was over"
-            self.set()
-
-        timer = threading.Timer(seconds, end)
+        timer = threading.Timer(seconds, self.ask, [f"the timeout of {seconds:g} s was over"])
         timer.daemon = True
         timer.start()
-        return timer
 
 
 class Policy(t.NamedTuple):

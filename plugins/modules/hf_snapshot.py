@@ -10,6 +10,8 @@ short_description: Put a verified snapshot of a Hugging Face repository on a hos
 description:
   - Downloads the files of one commit of a model repository into a folder of their own,
     and proves every file by the digest the Hub publishes for it.
+  - Takes files from mirrors, folders and other hosts before the Hub where O(sources) names some,
+    without a second copy of the bytes where the file system can share them.
   - Says what it will do before it moves a byte, and refuses what does not fit onto the disk.
   - Resumes inside a file wherever an earlier run was interrupted, finds and repairs corrupt and truncated files,
     and does nothing when everything is in place.
@@ -74,6 +76,62 @@ options:
     type: str
     choices: [stat, headers, full]
     default: stat
+  sources:
+    description:
+      - Where files are taken from before the Hub is asked, in this order.
+      - A source that lacks a file, is gone, silent, slow or sends wrong content is left for the next one.
+        What it sent of the file is kept, unless its content was wrong.
+        After failures for three files in a row, or wrong content for two, it is not asked again in the run.
+      - What arrives is proved by the digest that is published, whatever the source.
+      - Every token is sent to the origin of its own source only, never to another one that a source redirects to.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      url:
+        description: Address of a mirror that answers as the Hub does.
+        type: str
+      path:
+        description:
+          - Folder on the host, for example an NFS mount or a disk that was carried in.
+          - It may be another host's O(root), a cache of huggingface_hub (E(HF_HOME) or its C(hub) folder),
+            or a folder with the files as they are in the repository.
+          - O(root) itself may be one as well. Files that a new commit has in common with an older one
+            are taken from that one's snapshot then.
+        type: path
+      peer:
+        description:
+          - Address of a host that shares its snapshots.
+          - Where it is still getting a file itself, other files are taken first.
+            It is waited for as long as it makes progress, and given up after O(stall_timeout) without any.
+          - The proxy of the environment is not used for it.
+        type: str
+      token:
+        description: Token that the mirror or peer is asked with.
+        type: str
+  hub:
+    description:
+      - Whether the Hub may be asked, for the listing of the commit and, after all O(sources), for files.
+      - When V(false), no request goes to O(endpoint). With O(revision) set to a commit, the manifest that lies in the
+        snapshot's folder says what belongs to it, or else a mirror, a peer, the manifest in a folder of O(sources),
+        or the listing that huggingface_hub 1.22 and newer keep beside their downloads.
+      - What a branch or tag is, a mirror or a cache of huggingface_hub can tell.
+      - Whoever gives the listing decides which content is right.
+    type: bool
+    default: true
+  adopt:
+    description:
+      - How files come from a folder of O(sources) without a second copy.
+      - V(auto) makes a reflink where the file system can, else a hard link, else a copy.
+        V(reflink) and V(link) try that way only before they copy, V(copy) always copies.
+      - A reflink is independent of its origin. A hard link is the same file under a second name,
+        so that somebody who edits the origin in place edits the snapshot too (O(verify=full) finds that).
+      - Therefore a file is linked only when nobody but its owner may write it, and when it has the owner, O(group) and
+        O(mode) that the snapshot's files are to have.
+      - Whatever the way, the content is read and proved by its digest first. Symbolic links are never made.
+    type: str
+    choices: [auto, reflink, link, copy]
+    default: auto
   allow_patterns:
     description:
       - Shell patterns, matched against the path in the repository. Only files that match one are wanted.
@@ -124,6 +182,12 @@ options:
     description: Seconds to wait for another run that works on the same snapshot.
     type: int
     default: 3600
+  timeout:
+    description:
+      - Seconds after which the task fails in any case; V(0) is no limit.
+      - What was downloaded is kept, and the next run continues.
+    type: int
+    default: 0
   owner:
     description:
       - User that everything from C(snapshots) below O(root) down to this snapshot's files is given to.
@@ -190,6 +254,43 @@ EXAMPLES = r"""
     root: /srv/models
     endpoint: https://hub.example.com
     max_rate: 250000000
+
+- name: Take files from a mirror and from NFS where they have them, and the rest from the Hub
+  modelfleet.serving.hf_snapshot:
+    repo_id: nvidia/Kimi-K2.5-NVFP4
+    root: /srv/models
+    token: "{{ hf_token }}"
+    sources:
+      - path: /mnt/nfs/models
+      - url: https://mirror.example.com
+        token: "{{ mirror_token }}"
+
+- name: Take over what an existing cache has, by reflink or hard link
+  modelfleet.serving.hf_snapshot:
+    repo_id: nvidia/Kimi-K2.5-NVFP4
+    root: /data/models
+    sources:
+      - path: /data/huggingface/hub
+      # unchanged files of an older commit
+      - path: /data/models
+
+- name: Take files from a host that shares them
+  modelfleet.serving.hf_snapshot:
+    repo_id: nvidia/Kimi-K2.5-NVFP4
+    root: /srv/models
+    sources:
+      - peer: http://10.20.0.11:40123
+        token: "{{ share_token }}"
+
+- name: Adopt and verify what was carried in, with no Hub in reach
+  modelfleet.serving.hf_snapshot:
+    repo_id: acme/tiny
+    revision: 0123456789abcdef0123456789abcdef01234567
+    root: /srv/models
+    hub: false
+    verify: full
+    sources:
+      - path: /media/usb/models
 
 - name: Read every byte of the snapshot and fail when one is wrong
   modelfleet.serving.hf_snapshot:
@@ -265,18 +366,76 @@ files:
       type: str
       returned: always
       sample: not there
+    source:
+      description:
+        - Where it came from, as in O(endpoint) or O(sources); in check mode where it is expected to come from.
+        - Null for a file that was in place.
+      type: str
+      returned: always
+      sample: https://huggingface.co
+    method:
+      description:
+        - How it came from there, V(download), V(reflink), V(link) or V(copy); in check mode as foreseen.
+        - Null for a file that was in place.
+      type: str
+      returned: always
+      sample: download
+sources:
+  description: The sources that had a part in the run, in their order; in check mode those that are expected to.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    source:
+      description: Its address or path.
+      type: str
+      returned: always
+      sample: http://10.20.0.11:40123
+    files:
+      description: Files that it brought to their end.
+      type: int
+      returned: always
+      sample: 119
+    bytes:
+      description: Bytes that it gave, repeated ones included. A file that was linked counts in full.
+      type: int
+      returned: always
+      sample: 590800000000
+    lacking:
+      description: Files that it was asked for and does not have.
+      type: int
+      returned: always
+      sample: 0
+    failures:
+      description: Files for which it was left for another source.
+      type: int
+      returned: always
+      sample: 0
+    reasons:
+      description: Why, for the first of them.
+      type: list
+      elements: str
+      returned: always
+      sample: []
+    given_up:
+      description: Why it was not asked any more in this run; null when it was.
+      type: str
+      returned: always
+      sample: null
 bytes_total:
   description: Size of all wanted files.
   returned: success
   type: int
   sample: 590800000000
 bytes_downloaded:
-  description: Bytes received from the Hub, repeated ones included; in check mode those that are missing.
+  description:
+    - Bytes received or copied from all sources, repeated ones included. What was linked does not count.
+    - In check mode those that are missing.
   returned: success
   type: int
   sample: 4964000000
 bytes_reused:
-  description: Bytes of the wanted files that were on the disk before, those of partial files included.
+  description: Bytes of the wanted files that were on the disk before, those of partial and of linked files included.
   returned: success
   type: int
   sample: 585836000000
@@ -313,14 +472,14 @@ elapsed_s:
 
 import os
 import signal
-import sys
 import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._http import origin_of, redact
+from ansible_collections.modelfleet.serving.plugins.module_utils._http import origin_of
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
+    LIBRARY_URL,
     MINIMUM_VERSION,
     Hub,
     HubError,
@@ -330,6 +489,12 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._progress impor
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import SnapshotError, owned_paths, run
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_io import SnapshotWorld
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_progress import Progress
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply import ListingError
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply_options import (
+    SOURCE_SPEC,
+    redact_all,
+    sources_of,
+)
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import FetchError, Policy, Stop
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -340,6 +505,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "verify": {"type": "str", "choices": ["stat", "headers", "full"], "default": "stat"},
     "endpoint": {"type": "str", "default": "https://huggingface.co"},
     "token": {"type": "str", "no_log": True},
+    **SOURCE_SPEC,
     "allow_patterns": {"type": "list", "elements": "str", "default": []},
     "ignore_patterns": {"type": "list", "elements": "str", "default": []},
     "reserve_bytes": {"type": "int", "default": 1073741824},
@@ -350,6 +516,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "stall_timeout": {"type": "int", "default": 60},
     "min_rate": {"type": "int", "default": 10240},
     "lock_timeout": {"type": "int", "default": 3600},
+    "timeout": {"type": "int", "default": 0},
     "owner": {"type": "str"},
     "group": {"type": "str"},
     "mode": {"type": "raw"},
@@ -371,6 +538,7 @@ LOWEST = {
     "stall_timeout": 1,
     "min_rate": 0,
     "lock_timeout": 0,
+    "timeout": 0,
 }
 
 
@@ -387,20 +555,21 @@ def check_values(module: AnsibleModule) -> None:
 
 
 def build_world(params: t.Mapping[str, t.Any], stop: Stop) -> SnapshotWorld:
+    """Raises ValueError for options that make no sense."""
     progress = Progress(ProgressFile(params["progress_file"]))
     policy = Policy(
         retries=params["retries"], stall_timeout=float(params["stall_timeout"]), min_rate=params["min_rate"]
     )
-    hub = Hub(
-        params["endpoint"],
-        (params["token"] or "").strip(),
-        policy,
-        sleep=stop.wait,
-        report=lambda message: progress.show("list", message),
-    )
-    return SnapshotWorld(
-        hub, progress, policy, params["workers"], params["max_rate"], float(params["lock_timeout"]), stop
-    )
+
+    def report(message: str) -> None:
+        progress.show("list", message)
+
+    hub = None
+    if params["hub"]:
+        hub = Hub(params["endpoint"], (params["token"] or "").strip(), policy, sleep=stop.wait, report=report)
+    sources = sources_of(params, policy, stop, report)
+    lock_timeout = float(params["lock_timeout"])
+    return SnapshotWorld(hub, sources, progress, policy, params["workers"], params["max_rate"], lock_timeout, stop)
 
 
 def apply_permissions(module: AnsibleModule, result: dict[str, t.Any]) -> None:
@@ -424,25 +593,21 @@ def main() -> None:
     stop = Stop()
     # partial files and manifest stay as they are: the next run goes on from there
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, frame: stop.set())
-    token = (module.params["token"] or "").strip()
+        signal.signal(number, lambda number, frame: stop.ask())
+    if module.params["timeout"]:
+        stop.ask_after(module.params["timeout"])
     try:
-        result = run(module.params, module.check_mode, build_world(module.params, stop))
+        world = build_world(module.params, stop)
+    except ValueError as exc:
+        module.fail_json(msg=str(exc))
+    try:
+        result = run(module.params, module.check_mode, world)
     except LibraryMissing as exc:
-        module.fail_json(
-            msg=missing_required_lib(
-                f"huggingface_hub >= {MINIMUM_VERSION}",
-                reason=str(exc),
-                url="https://pypi.org/project/huggingface-hub/",
-            )
-            + f" To install it there: {sys.executable} -m pip install 'huggingface_hub>={MINIMUM_VERSION}'. Or let the "
-            "role modelfleet.serving.host_tools make an environment that has it, and set ansible_python_interpreter to "
-            "the fact host_tools_python."
-        )
-    except SnapshotError as exc:
-        module.fail_json(msg=redact(str(exc), token), **exc.result)
-    except (FetchError, HubError) as exc:
-        module.fail_json(msg=redact(str(exc), token))
+        wanted = f"huggingface_hub >= {MINIMUM_VERSION}"
+        module.fail_json(msg=f"{missing_required_lib(wanted, exc.purpose, LIBRARY_URL)} {exc.remedy}")
+    except (SnapshotError, FetchError, HubError, ListingError) as exc:
+        text = str(exc) if stop.reason in str(exc) or not stop.asked else f"{exc} In the end {stop.reason}."
+        module.fail_json(msg=redact_all(text, module.params), **getattr(exc, "result", {}))
     apply_permissions(module, result)
     module.exit_json(**result, elapsed_s=round(time.monotonic() - began, 3))
 

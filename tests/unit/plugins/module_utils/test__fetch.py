@@ -74,9 +74,14 @@ class Bench:
     def fetcher(self) -> Fetcher:
         ledger = Ledger([self.endpoint])
         flow = Flow(self.policy, self.meter, Limiter(0, time.monotonic, time.sleep), self.stop, count=ledger.count)
-        client = Http(self.policy.stall_timeout, {}, self.authorization, origin_of(self.hub.endpoint))
+        home = origin_of(self.hub.endpoint)
         url = f"{self.endpoint}/acme/tiny/resolve/main/"
-        hub = WebSupplier(self.endpoint, client, lambda file: url + file.path, flow)
+        hub = WebSupplier(
+            self.endpoint,
+            lambda: Http(self.policy.stall_timeout, {}, self.authorization, home),
+            lambda file: url + file.path,
+            flow,
+        )
         return Fetcher([hub], ledger, self.policy, self.meter, self.stop)
 
     def fetch(self, job: t.Optional[Job] = None) -> Done:

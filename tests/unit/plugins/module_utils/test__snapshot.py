@@ -28,6 +28,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import (
     Finding,
     Look,
+    Moved,
     Plan,
     Request,
     Room,
@@ -35,10 +36,12 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot impor
     by_content,
     first_look,
     owned_paths,
+    planned,
     run,
     select,
     unsafe_name,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Offer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SNAPSHOT = f"/srv/models/snapshots/acme--tiny/{COMMIT}"
@@ -87,6 +90,7 @@ class World:
         self.partials: dict[str, int] = {}
         self.access_error: t.Optional[Exception] = None
         self.on_lock: t.Callable[[], None] = lambda: None
+        self.offer: dict[str, t.Optional[Offer]] = {}
         self.bad_headers: dict[str, str] = {}
         self.notes: dict[str, str] = {}
         self.left: list[Leftover] = []
@@ -98,7 +102,7 @@ class World:
 
     # the protocol
 
-    def listing(self, repo_id: str, revision: str) -> Listing:
+    def listing(self, repo_id: str, revision: str, root: str) -> Listing:
         self.calls.append("listing")
         return self.hub
 
@@ -143,14 +147,15 @@ class World:
         self.on_lock()
         yield
 
-    def transfer(
-        self, plan: Plan, request: Request, on_records: t.Callable[[t.Mapping[str, Record]], None]
-    ) -> tuple[int, int]:
+    def transfer(self, plan: Plan, request: Request, on_records: t.Callable[[t.Mapping[str, Record]], None]) -> Moved:
         for step in plan.transfers:
             self.calls.append(f"fetch {step.file.path}")
             thing = self.put(step.file.path, self.contents[step.file.path])
             on_records({step.file.path: Record(thing.mtime_ns, thing.inode, self.now())})
-        return plan.bytes_missing, 0
+        return planned(plan)
+
+    def offers(self, repo_id: str, commit: str, snapshot: str) -> t.Callable[[RemoteFile], t.Optional[Offer]]:
+        return lambda file: self.offer.get(file.path, Offer("https://hub.example", "download"))
 
     def now(self) -> int:
         return 1_800_000_000
