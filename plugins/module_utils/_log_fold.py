@@ -12,52 +12,84 @@ import collections
 import re
 import typing
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._needles import Needles
+from ansible_collections.modelfleet.serving.plugins.module_utils._log_kinds import (
+    BAR,
+    CONTINUED,
+    CONTINUED_IN_MAIN,
+    MATTERS,
+    PLAIN,
+    QUIET,
+    Kinds,
+    keys,
+)
 from ansible_collections.modelfleet.serving.plugins.module_utils._signatures import SIGNATURES, Signature
 from ansible_collections.modelfleet.serving.plugins.module_utils._stage_lines import STAGE_LINES, StageLine
 from ansible_collections.modelfleet.serving.plugins.module_utils._stages import ORDER
+from ansible_collections.modelfleet.serving.plugins.module_utils._tracebacks import TRACEBACK, Tracebacks
 from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import (
+    ECHO_OF_LINES,
+    ECHOES,
     Bar,
     Line,
     is_echo,
+    is_json_record,
     parse_bar,
     parse_line,
-    pieces,
-    strip_ansi,
+    plain_records,
 )
 
 if typing.TYPE_CHECKING:
     from ansible_collections.modelfleet.serving.plugins.module_utils._observe import LogRecord
 
-_TRACEBACK = "Traceback (most recent call last)"
-#: frames only the server's main process has: when such a traceback ends, so does the process
-_MAIN_FRAMES = ("/cli/main.py", "/bin/vllm", "_run_module_as_main", "openai/api_server.py")
-#: a traceback whose end never came (its process died in the middle) is given up after so many lines
-_TRACEBACK_LINES = 2000
-_OPEN_TRACEBACKS = 32
-
-#: Lines that come from being asked, or by the clock: access log and statistics. No sign of progress.
-_ACCESS = re.compile(r'"[A-Z]+ (?P<path>/\S*) HTTP/[\d.]+" (?P<status>\d{3})')
-_ACCESS_NEEDLE = " HTTP/1."
-_STATISTICS = "Avg prompt throughput: "
-
 _ROWS: tuple[typing.Union[Signature, StageLine], ...] = (*SIGNATURES, *STAGE_LINES)
+_SIGNATURES = len(SIGNATURES)
+#: stands behind the numbers of the rows for what repeats configuration
+_ECHO = len(_ROWS)
 _PATTERNS = tuple(re.compile(row.pattern, re.DOTALL) for row in _ROWS)
 
 
-def _numbered() -> Needles:
-    numbers: dict[str, list[int]] = {text: [] for text in (_TRACEBACK, _ACCESS_NEEDLE, _STATISTICS, "%|")}
+def _numbered() -> dict[str, list[int]]:
+    """Every text that makes a line worth reading, with the rows that want it."""
+    numbers: dict[str, list[int]] = {TRACEBACK: [], **{text: [_ECHO] for text in ECHOES}}
     for number, row in enumerate(_ROWS):
         for needle in row.needles:
             numbers.setdefault(needle, []).append(number)
-    return Needles(numbers)
+    return numbers
 
 
-_NEEDLES = _numbered()
+_HEARTBEATS = frozenset(number for number, row in enumerate(SIGNATURES) if row.kind == "heartbeat")
+
+#: what kind a line is depends on nothing but the line: every fold may use what another has found out
+_KINDS = Kinds(_numbered())
+
+
+def _marks(*kinds: int) -> bytes:
+    """A table for ``bytes.translate``: 1 for these kinds, 0 for any other."""
+    return bytes(1 if kind in kinds else 0 for kind in range(256))
+
+
+_NEWS = _marks(PLAIN, CONTINUED, CONTINUED_IN_MAIN, BAR, MATTERS)
+#: what has to be read while no traceback is open, and while one is
+_CALM = _marks(BAR, MATTERS)
+_INSIDE = _marks(PLAIN, BAR, MATTERS)
+
 _KERNEL_NAMES = ("vllm", "VLLM", "python", "pt_main", "ray::")
 _CAUSES_KEPT = 16
+#: lines kept to be shown
+_TAIL = 5
+_SAID = 8
 _AUTHORS = (("EngineCore", "engine"), ("Worker", "workers"), ("VllmWorker", "workers"))
 _CHECKPOINT_GIB = re.compile(r"Checkpoint size: ([\d.]+) GiB")
+
+
+class _Portion(typing.NamedTuple):
+    """Lines, by number: the text, what stands for it, its kind, and whether it is news (1) or not (0)."""
+
+    lines: typing.Sequence[str]
+    keys: typing.Sequence[bytes]
+    kinds: bytes
+    news: bytes
+    side: str
 
 
 class Hit(typing.NamedTuple):
@@ -80,17 +112,6 @@ class News(typing.NamedTuple):
     bars: tuple[Bar, ...] = ()
     #: stages entered, in the order of their lines
     stages: tuple[str, ...] = ()
-    #: status of requests seen in the access log: (path, status)
-    requests: tuple[tuple[str, int], ...] = ()
-
-
-class _Traceback:
-    """One traceback being read; ``main``: of the server's main process."""
-
-    def __init__(self, bare: bool) -> None:
-        self.bare = bare
-        self.main = False
-        self.lines = 0
 
 
 class LogFold:
@@ -102,10 +123,6 @@ class LogFold:
         self.ending: typing.Optional[Hit] = None
         #: the orderly stop, where it was asked for before anything failed
         self.stop: typing.Optional[Hit] = None
-        #: first exception of a traceback that is not a mere warning
-        self.exception: str = ""
-        #: exception that ended the main process
-        self.main_exception: str = ""
         self.restarts = 0
         #: ``(status, name)`` of systemd's "Main process exited"
         self.exited: typing.Optional[tuple[str, int, str]] = None
@@ -120,15 +137,16 @@ class LogFold:
         #: 1 for the model, 2 for a drafter's weights
         self.weights_pass = 0
         self.checkpoint_bytes: typing.Optional[int] = None
-        self.tail: collections.deque[str] = collections.deque(maxlen=5)
+        self.tail: collections.deque[str] = collections.deque(maxlen=_TAIL)
         #: the server's own last lines: systemd adds some of its own to those of a program that fails
-        self.said: collections.deque[str] = collections.deque(maxlen=8)
+        self.said: collections.deque[str] = collections.deque(maxlen=_SAID)
         #: lines that name a cause, the first of each
         self._specific: list[Hit] = []
         self._furthest = 0
         self._depth = 0
-        self._tracebacks: dict[str, _Traceback] = {}
-        self._validation = False
+        self._tracebacks = Tracebacks()
+        #: header of a record that repeats configuration over many lines: (process, time, source line)
+        self._echo: typing.Optional[tuple[str, str, str]] = None
         self._partial = ""
         self._reset_news()
 
@@ -140,102 +158,158 @@ class LogFold:
         late = [hit for hit in self._specific if hit.depth >= self._depth - 1]
         return next(iter(late or self._specific), None)
 
+    @property
+    def exception(self) -> str:
+        """The first exception of a traceback that is not a mere warning."""
+        return self._tracebacks.exception
+
+    @property
+    def main_exception(self) -> str:
+        """The exception that ended the main process."""
+        return self._tracebacks.main_exception
+
     # -- feeding
 
     def feed(self, records: typing.Iterable[LogRecord], partial: str = "") -> News:
-        """Take in whole lines, and the unfinished text after them."""
+        """Take in ended lines (by CR or LF; a record may have many), and the unfinished text after them."""
         self._reset_news()
         for record in records:
-            known = self._known_redraws(record.text)
-            for index, piece in enumerate(pieces(record.text)):
-                if index >= known or parse_bar(piece) is None:
-                    self._line(piece, record.side)
-            self._partial = ""
+            self._text(record.text, record.side, "" if record.pid is None else str(record.pid))
         if partial and partial != self._partial:
             self._unfinished(partial)
         self._partial = partial
-        return News(self._new, tuple(self._bars), tuple(self._stages), tuple(self._requests))
-
-    def _known_redraws(self, text: str) -> int:
-        """How many pieces of a line were read as the unfinished text before it: a bar must not start over."""
-        if not self._partial or not text.startswith(self._partial):
-            return 0
-        return len(pieces(self._partial)) - 1
+        return News(self._new, tuple(self._bars), tuple(self._stages))
 
     def _reset_news(self) -> None:
         self._new = 0
         self._bars: list[Bar] = []
         self._stages: list[str] = []
-        self._requests: list[tuple[str, int]] = []
 
     def _unfinished(self, partial: str) -> None:
-        parts = pieces(partial)
-        drawn = parse_bar(parse_line(parts[-1]).text) if parts else None
+        drawn = parse_bar(parse_line(partial).text)
         if drawn is not None:
-            self._take_bar(drawn)
-        elif parts:
+            self._take_bar(drawn, _KINDS.rows(keys(partial)[0]))
+        else:
             self._new += 1
 
-    def _line(self, text: str, side: str) -> None:
-        if not text or text.isspace():
+    def _text(self, text: str, side: str, owner: str) -> None:
+        """``owner``: who wrote the lines that do not say it, if that is known."""
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        by = keys(text)
+        kinds = bytes(map(_KINDS.__getitem__, by))
+        portion = _Portion(text.split("\n"), by, kinds, kinds.translate(_NEWS), side)
+        calm, inside = kinds.translate(_CALM), kinds.translate(_INSIDE)
+        at = 0
+        while at < len(kinds):
+            tracebacks = self._tracebacks
+            stops = portion.news if tracebacks.asks else inside if tracebacks.busy else calm
+            end = stops.find(1, at)
+            end = end if end >= 0 else len(kinds)
+            if tracebacks.busy and at < end:
+                self._go_on(portion, at, end, owner)
+            if at < end:
+                self._pass_over(portion, at, end)
+            if end < len(kinds) and kinds[end] == BAR:
+                at = self._bar_states(portion, end)
+            elif end < len(kinds):
+                self._line(portion.lines[end], by[end], side, owner)
+                at = end + 1
+            else:
+                at = end
+
+    def _go_on(self, portion: _Portion, begin: int, end: int, owner: str) -> None:
+        self._tracebacks.goes_on(portion.news.count(1, begin, end))
+        at = portion.kinds.find(CONTINUED_IN_MAIN, begin, end)
+        while at >= 0:
+            self._tracebacks.in_main(parse_line(portion.lines[at]).proc or owner)
+            at = portion.kinds.find(CONTINUED_IN_MAIN, at + 1, end)
+
+    def _pass_over(self, portion: _Portion, begin: int, end: int) -> None:
+        """Lines that need no reading: they show that something goes on, and the newest are kept to be shown."""
+        moved = portion.news.count(1, begin, end)
+        self.lines += moved + portion.kinds.count(QUIET, begin, end)
+        if not moved:
             return
+        self._new += moved
+        self.heartbeats_in_row = 0
+        newest: list[str] = []
+        at = end
+        while len(newest) < min(moved, _SAID):
+            at = portion.news.rfind(1, begin, at)
+            newest.append(portion.lines[at])
+        newest.reverse()
+        self.tail.extend(newest)
+        if portion.side == "service":
+            self.said.extend(newest)
+        self.last_line = newest[-1]
+
+    def _bar_states(self, portion: _Portion, begin: int) -> int:
+        """Of the states of one bar in a row, the last one says it all; where the next line is."""
+        by = portion.keys
+        head = by[begin].partition(b"%|")[0] + b"%|"
+        end = begin + 1
+        while end < len(by) and portion.kinds[end] == BAR and by[end].startswith(head):
+            end += 1
+        drawn = parse_bar(parse_line(portion.lines[end - 1]).text)
+        if drawn is not None:
+            self._take_bar(drawn, _KINDS.rows(by[end - 1]))
+        self._pass_over(portion, begin, end)
+        return end
+
+    def _line(self, text: str, key: bytes, side: str, owner: str) -> None:
         self.lines += 1
-        if not self._tracebacks and not self._validation and "\x1b" not in text and _NEEDLES.search(text) is None:
-            self._moved(text, side)
-            return
-        text = strip_ansi(text)
-        if _ACCESS_NEEDLE in text:
-            self._access(text)
-            return
-        if _STATISTICS in text:
-            return
-        line = parse_line(text)
-        if side == "service":
-            self._traceback(line)
-            self._author(line)
-        rows = _NEEDLES.numbers(line.text)
-        if not self._heartbeat(line, rows):
-            self._moved(text, side)
+        rows = _KINDS.rows(key)
+        records = plain_records(text) if is_json_record(text) else (text,)
+        # a list, since every one is to be read
+        if not any([self._record(parse_line(record), rows, side, owner) for record in records]):
+            self._new += 1
+            self.heartbeats_in_row = 0
+            self.last_line = text
+            self.tail.append(text)
+            if side == "service":
+                self.said.append(text)
+
+    def _record(self, line: Line, rows: typing.Sequence[int], side: str, owner: str) -> bool:
+        """Whether it is a heartbeat."""
         drawn = parse_bar(line.text)
         if drawn is not None:
-            self._take_bar(drawn)
-            return
-        if not is_echo(line.text):
+            self._take_bar(drawn, rows)
+            return False
+        if side == "service":
+            self._tracebacks.line(line, owner, self.stop is None)
+            self._author(line)
+        repeats = self._repeats(line, rows)
+        if not repeats:
             self._match(line, side, rows)
         if side == "service":
-            self._stage(line.text, rows)
+            self._stage(line.text, rows, echo=repeats)
+        return self._heartbeat(line, rows)
 
-    def _moved(self, text: str, side: str) -> None:
-        self._new += 1
-        self.heartbeats_in_row = 0
-        self.last_line = text
-        self.tail.append(text)
-        if side == "service":
-            self.said.append(text)
-
-    def _access(self, text: str) -> None:
-        match = _ACCESS.search(text)
-        if match is not None:
-            self._requests.append((match["path"], int(match["status"])))
+    def _repeats(self, line: Line, rows: typing.Sequence[int]) -> bool:
+        """Whether any word may be in it. A record of several lines has the same header on each of them."""
+        header = (line.proc, line.stamp, line.origin)
+        if (rows and rows[-1] == _ECHO) and is_echo(line.text):
+            self._echo = header if ECHO_OF_LINES in line.text else None
+            return True
+        return header == self._echo
 
     def _heartbeat(self, line: Line, rows: typing.Sequence[int]) -> bool:
-        for number in rows:
-            row = _ROWS[number]
-            if isinstance(row, Signature) and row.kind == "heartbeat" and _PATTERNS[number].search(line.text):
-                self.heartbeats += 1
-                self.heartbeats_in_row += 1
-                return True
-        return False
+        if _HEARTBEATS.isdisjoint(rows) or not any(_PATTERNS[n].search(line.text) for n in rows if n in _HEARTBEATS):
+            return False
+        self.heartbeats += 1
+        self.heartbeats_in_row += 1
+        return True
 
     # -- what the lines say
 
-    def _take_bar(self, drawn: Bar) -> None:
+    def _take_bar(self, drawn: Bar, rows: typing.Sequence[int]) -> None:
         if drawn == self.last_bar:
             return
         self.last_bar = drawn
         self._bars.append(drawn)
         if not drawn.weights:
-            self._stage(drawn.desc, _NEEDLES.numbers(drawn.desc))
+            self._stage(drawn.desc, rows)
             return
         before = self.weights
         if before is None:
@@ -255,14 +329,19 @@ class LogFold:
 
     def _author(self, line: Line) -> None:
         """An engine or worker that writes is there, whatever it says."""
-        for author, stage in _AUTHORS:
-            if line.proc.startswith(author) and line.level:
-                self._enter(stage)
+        if line.proc and line.level:
+            for author, stage in _AUTHORS:
+                if line.proc.startswith(author):
+                    self._enter(stage)
 
-    def _stage(self, text: str, rows: typing.Sequence[int]) -> None:
+    def _stage(self, text: str, rows: typing.Sequence[int], *, echo: bool = False) -> None:
+        """``echo``: only what the line begins with is the server's own word."""
         for number in rows:
-            row = _ROWS[number]
-            if isinstance(row, StageLine) and _PATTERNS[number].search(text):
+            if not _SIGNATURES <= number < _ECHO:
+                continue
+            pattern = _PATTERNS[number]
+            if pattern.match(text) if echo else pattern.search(text):
+                row = STAGE_LINES[number - _SIGNATURES]
                 self._enter(row.stage)
                 self.seen.add(row.id)
                 self.serving = self.serving or row.id == "ready"
@@ -274,8 +353,10 @@ class LogFold:
         if line.text.startswith("    "):
             return  # source text inside a traceback
         for number in rows:
-            row = _ROWS[number]
-            if not isinstance(row, Signature) or row.side != side:
+            if number >= _SIGNATURES:
+                return
+            row = SIGNATURES[number]
+            if row.side != side:
                 continue
             # uvicorn's own lines are told by their header, which is off by now
             found = _PATTERNS[number].search(line.text) or _PATTERNS[number].search(f"{line.level}:     {line.text}")
@@ -320,46 +401,6 @@ class LogFold:
             self.restarts = max(self.restarts, int(groups["n"] or 0))
         elif hit.row.id in ("sd_exit", "sd_kill"):
             self.exited = (hit.row.id, int(groups["s"] or 0), groups.get("n") or "")
-
-    # -- tracebacks
-
-    def _traceback(self, line: Line) -> None:
-        text = line.text
-        if self._validation:
-            # pydantic says what is wrong one line below its exception
-            self._validation = False
-            if text.startswith("  ") and "rror, " in text:
-                self._replace_exception(text.strip())
-        if text.startswith(_TRACEBACK):
-            if len(self._tracebacks) < _OPEN_TRACEBACKS:
-                self._tracebacks[line.proc] = _Traceback(bare=not line.level)
-            return
-        current = self._tracebacks.get(line.proc)
-        if current is None:
-            return
-        current.lines += 1
-        if not text.strip() or text.startswith(" "):
-            current.main = current.main or (current.bare and any(frame in text for frame in _MAIN_FRAMES))
-            if current.lines > _TRACEBACK_LINES:
-                del self._tracebacks[line.proc]
-            return
-        del self._tracebacks[line.proc]
-        if line.level in ("", "ERROR", "CRITICAL") and self.stop is None:
-            self._take_exception(text.strip(), current.main)
-
-    def _take_exception(self, text: str, main: bool) -> None:
-        if text.startswith("KeyboardInterrupt"):
-            return
-        self.exception = self.exception or text
-        if main:
-            self.main_exception = text
-        self._validation = "validation error" in text
-
-    def _replace_exception(self, text: str) -> None:
-        if "validation error" in self.exception:
-            self.exception = text
-        if "validation error" in self.main_exception:
-            self.main_exception = text
 
 
 def _is_stop(hit: Hit) -> bool:

@@ -18,7 +18,9 @@ import typing
 
 
 class LogRecord(typing.NamedTuple):
-    """One line of text some process wrote, as written (prefixes, ANSI colours and bars not yet taken off)."""
+    """Text that some process wrote, as written (prefixes, ANSI colours and bars not yet taken off): whole lines,
+    any number of them, without the last one's end.
+    """
 
     text: str
     #: process id the log source knows of (journald's ``_PID``), not the one in vLLM's own prefix
@@ -125,7 +127,7 @@ class Observation(typing.NamedTuple):
     t: float
     #: text that appeared since the previous observation, in order
     log: tuple[LogRecord, ...] = ()
-    #: text after the last line end, not yet part of ``log``: a bar that redraws itself with ``\r`` lives here
+    #: text after the last line end (LF, or the CR by which a bar redraws itself), not yet part of ``log``
     log_partial: str = ""
     unit: typing.Optional[UnitState] = None
     procs: typing.Optional[tuple[ProcSample, ...]] = None

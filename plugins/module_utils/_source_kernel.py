@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading, parse_entry
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_journal import parse_entries
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import RunCommand
 
 #: entries taken at once
@@ -51,17 +52,16 @@ class KernelSource:
     def read(self) -> LogReading:
         begin = f"--after-cursor={self._cursor}" if self._cursor else f"--since=@{self.since:.0f}"
         status, out, err = self._run([*self._base, begin])
-        entries = [entry for entry in map(parse_entry, out.splitlines()) if entry]
-        if not entries:
+        entries = parse_entries(out)
+        if not entries.taken:
             # an empty answer is status 1 in some releases of systemd, without a word
             failed = status != 0 and bool(err.strip())
             return LogReading(notes=(f"The kernel's log could not be read: {err.strip()}",) if failed else ())
-        self._cursor = entries[-1].cursor
+        self._cursor = entries.cursor
         return LogReading(
             tuple(
                 record._replace(side="kernel", pid=None)
-                for entry in entries
-                for record in entry.records
+                for record in entries.records
                 if concerns(record.text, self.pids)
             )
         )

@@ -4,29 +4,29 @@
 
 # Note that this module util is PRIVATE to the collection. It can have breaking changes at any time.
 
-"""What the service and those who run it write: the journal, a log file.
+"""A log that grows by lines, and one that is a file.
 
-Every source gives only what is new since it was last read, as lines without their line end, and never more than a
-bounded amount at once. What the lines mean is not known here.
+A source gives only what is new since it was last read, and never more than a bounded amount at once. What the lines
+mean is not known here.
 """
 
 from __future__ import annotations
 
-import json
+import errno
 import os
+import stat
 import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import LogRecord
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import RunCommand
 
-#: journal entries taken at once; a start writes some hundreds, a service that answers requests any number
-JOURNAL_ENTRIES = 5000
-#: entries of a unit that is not of this boot's current start
-HISTORY_ENTRIES = 500
+#: bytes of a file taken in one look, and at once
 FILE_BYTES = 8 * 1024 * 1024
-#: an unfinished line longer than this is a bar that never ends its line; its newest state is at the end
-PARTIAL_BYTES = 64 * 1024
-FIELDS = "MESSAGE,_PID,_TRANSPORT,UNIT"
+BLOCK_BYTES = 512 * 1024
+#: of a line longer than this (somebody's prompt, a table of numbers) the beginning and the end are kept
+LONGEST_LINE = 16 * 1024
+LINE_HEAD = 12 * 1024
+#: by these bytes at its start a file is known to be the same
+HEAD_BYTES = 256
 
 
 class LogReading(t.NamedTuple):
@@ -43,136 +43,39 @@ class LogSource(t.Protocol):
     """Anything that grows by lines."""
 
     def read(self) -> LogReading:
-        """Everything new, up to the source's bound."""
-
-
-def split_lines(text: str) -> list[str]:
-    """Lines of a message; vLLM ends those of multi-line records with CR LF."""
-    return [line[:-1] if line.endswith("\r") else line for line in text.split("\n")]
-
-
-# -- the journal ---------------------------------------------------------------------------------------------------
-
-
-class JournalEntry(t.NamedTuple):
-    """One entry of ``journalctl -o json``."""
-
-    cursor: str
-    records: tuple[LogRecord, ...]
-
-
-def decode_message(value: t.Any) -> str:
-    """The text of a journal field.
-
-    Bytes that are not printable UTF-8, such as the CR of a progress bar, make the field an array of integers; a field
-    assigned twice is an array of its values; one that was too long to show is null.
-    """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        if all(isinstance(item, int) for item in value):
-            return bytes(item & 0xFF for item in value).decode("utf-8", "replace")
-        return "\n".join(decode_message(item) for item in value)
-    return ""
-
-
-def parse_entry(line: str) -> t.Optional[JournalEntry]:
-    """One line of ``journalctl -o json``; None for what is not an entry."""
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(fields, dict) or "__CURSOR" not in fields:
-        return None
-    pid_text = decode_message(fields.get("_PID"))
-    pid = int(pid_text) if pid_text.isdigit() else None
-    if fields.get("_TRANSPORT") == "kernel":
-        side = "kernel"
-    elif "UNIT" in fields:
-        # the manager's own entries about a unit name it in UNIT=; those of its processes in _SYSTEMD_UNIT=
-        side = "systemd"
-    else:
-        side = "service"
-    stamp = str(fields.get("__REALTIME_TIMESTAMP", ""))
-    at = int(stamp) / 1e6 if stamp.isdigit() else None
-    lines = split_lines(decode_message(fields.get("MESSAGE")).rstrip("\n"))
-    return JournalEntry(
-        cursor=str(fields["__CURSOR"]),
-        records=tuple(LogRecord(text, pid, side, at) for text in lines),
-    )
-
-
-class JournalSource:
-    """A unit's journal: from its current start on, then by cursor, so that later restarts are in it.
-
-    What earlier starts wrote is left alone: a crash of last week must not be taken for one of the server that systemd
-    has brought back since.
-    """
-
-    def __init__(self, unit: str, run_command: RunCommand, journalctl: str = "journalctl") -> None:
-        self._unit = unit
-        self._run = run_command
-        self._base = [journalctl, "--output=json", "--all", "--quiet", "--no-pager", f"--output-fields={FIELDS}"]
-        self._cursor = ""
-        #: of the unit's current start, told by whoever reads its state
-        self.invocation = ""
-
-    def read(self) -> LogReading:
-        limit, selection = self._selection()
-        status, out, err = self._run([*self._base, f"--lines={limit}", *selection])
-        entries = [entry for entry in map(parse_entry, out.splitlines()) if entry]
-        if status != 0 and not entries:
-            return LogReading(notes=(f"The journal of {self._unit} could not be read: {_reason(status, out, err)}",))
-        if entries:
-            self._cursor = entries[-1].cursor
-        notes = (f"Only the last {limit} new journal entries were read.",) if len(entries) >= limit else ()
-        return LogReading(tuple(record for entry in entries for record in entry.records), notes=notes)
-
-    def _selection(self) -> tuple[int, list[str]]:
-        by_unit = [f"--unit={self._unit}"]
-        if self._cursor:
-            return JOURNAL_ENTRIES, [*by_unit, f"--after-cursor={self._cursor}"]
-        if self.invocation:
-            # its processes' entries carry the first field, the manager's own about them the second
-            return JOURNAL_ENTRIES, [
-                f"_SYSTEMD_INVOCATION_ID={self.invocation}",
-                "+",
-                f"INVOCATION_ID={self.invocation}",
-                "_PID=1",
-            ]
-        return HISTORY_ENTRIES, [*by_unit, "--boot"]
-
-
-# -- a file --------------------------------------------------------------------------------------------------------
+        """Everything new, up to the source's bound. A record may have many lines."""
 
 
 class FileSource:
-    """Follows a log file from ``offset`` on, through rotation, truncation and replacement."""
+    """Follows a log file from ``offset`` on, through rotation (by renaming or copying), truncation and replacement.
+
+    A line ends at LF or CR: a bar that redraws itself never writes the former.
+    """
 
     def __init__(self, path: str, offset: int = 0, limit: int = FILE_BYTES) -> None:
         self._path = path
         self._offset = offset
         self._limit = limit
         self._handle: t.Optional[t.BinaryIO] = None
+        self._head = b""
         self._rest = b""
 
     def read(self) -> LogReading:
         notes: list[str] = []
+        records: list[LogRecord] = []
+        left = self._limit
         try:
-            data = self._new_bytes(notes)
+            while left > 0:
+                data = self._new_bytes(min(left, BLOCK_BYTES), notes)
+                left -= len(data)
+                if not data:
+                    break
+                records += self._ended(data)
         except OSError as exc:
             # not yet written to is the usual reason, and then it appears by itself
-            return LogReading(notes=(f"The log file {self._path} could not be read: {exc.strerror or exc}",))
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        if len(self._rest) > PARTIAL_BYTES:
-            self._rest = self._rest[-PARTIAL_BYTES:]
-        texts = [line[:-1] if line.endswith(b"\r") else line for line in lines]
+            notes.append(f"The log file {self._path} could not be read: {exc.strerror or exc}")
         return LogReading(
-            tuple(LogRecord(text.decode("utf-8", "replace")) for text in texts),
-            partial=self._rest.decode("utf-8", "replace"),
-            notes=tuple(notes),
-            more=len(data) >= self._limit,
+            tuple(records), partial=self._rest.decode("utf-8", "replace"), notes=tuple(notes), more=left <= 0
         )
 
     def close(self) -> None:
@@ -180,31 +83,55 @@ class FileSource:
             self._handle.close()
             self._handle = None
 
-    def _new_bytes(self, notes: list[str]) -> bytes:
+    def _ended(self, data: bytes) -> list[LogRecord]:
+        """The lines that end in this block, as one record; what follows them waits for its end."""
+        data = self._rest + data
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        self._rest = shorten(data[end:])
+        if not end:
+            return []
+        text = shorten(data[:end].replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+        return [LogRecord(text[:-1].decode("utf-8", "replace"))]
+
+    def _new_bytes(self, size: int, notes: list[str]) -> bytes:
         if self._handle is None:
             self._open(self._offset)
         handle = t.cast(t.BinaryIO, self._handle)
-        if os.fstat(handle.fileno()).st_size < handle.tell():
+        if self._truncated(handle):
             # copytruncate, or a service started anew with StandardOutput=truncate:
             notes.append(f"{self._path} was truncated and is read from its start again.")
-            handle.seek(0)
+            self._begin(handle, 0)
             self._rest = b""
-        data = handle.read(self._limit)
+        data = handle.read(size)
         if not data and self._replaced(handle):
             notes.append(f"{self._path} was replaced (rotated) and is read from its start.")
             self.close()
             # what the old file left unfinished will not be finished in the new one
-            ending = self._rest + b"\n" if self._rest else b""
-            self._rest = b""
+            ending = b"\n" if self._rest else b""
             self._open(0)
-            data = ending + t.cast(t.BinaryIO, self._handle).read(self._limit)
+            data = ending + t.cast(t.BinaryIO, self._handle).read(size)
         return data
 
     def _open(self, offset: int) -> None:
-        self._handle = open(self._path, "rb")  # noqa: SIM115  held open between reads, to read a rotated file to its end
-        size = os.fstat(self._handle.fileno()).st_size
+        # not to wait for the writer of a pipe that somebody named as the log file
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        self._handle = open(descriptor, "rb", buffering=0)  # noqa: SIM115  kept, to read a rotated file to its end
+        self._begin(self._handle, offset)
+
+    def _begin(self, handle: t.BinaryIO, offset: int) -> None:
+        size = os.fstat(handle.fileno()).st_size
         # a file shorter than it was when its size was noted has been rotated since
-        self._handle.seek(offset if offset <= size else 0)
+        handle.seek(offset if offset <= size else 0)
+        self._head = b""
+
+    def _truncated(self, handle: t.BinaryIO) -> bool:
+        """Whether it is shorter than what was read of it, or begins differently: it may have grown as long again."""
+        head = os.pread(handle.fileno(), HEAD_BYTES, 0)
+        before, self._head = self._head, head
+        return os.fstat(handle.fileno()).st_size < handle.tell() or not head.startswith(before)
 
     def _replaced(self, handle: t.BinaryIO) -> bool:
         ours = os.fstat(handle.fileno())
@@ -216,17 +143,21 @@ class FileSource:
         return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
 
 
-def _reason(status: int, out: str, err: str) -> str:
-    return (err or out).strip() or f"exit status {status}"
+def shorten(text: bytes) -> bytes:
+    """Every line that is too long without its middle, in whatever portions it was read."""
+    if len(text) <= LONGEST_LINE:
+        return text
+    parts = []
+    at = 0
+    while len(text) - at > LONGEST_LINE:
+        end = text.rfind(b"\n", at, at + LONGEST_LINE + 1) + 1
+        if not end:
+            end = text.find(b"\n", at) + 1 or len(text) + 1
+            parts += [text[at : at + LINE_HEAD], text[end - 1 - (LONGEST_LINE - LINE_HEAD) : end]]
+        else:
+            parts.append(text[at:end])
+        at = end
+    return b"".join((*parts, text[at:]))
 
 
-__all__ = (
-    "FileSource",
-    "JournalEntry",
-    "JournalSource",
-    "LogReading",
-    "LogSource",
-    "decode_message",
-    "parse_entry",
-    "split_lines",
-)
+__all__ = ("FileSource", "LogReading", "LogSource", "shorten")

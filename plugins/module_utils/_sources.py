@@ -13,7 +13,6 @@ are in the same observation; HTTP comes last, because only it may take seconds.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import typing as t
 
@@ -41,8 +40,6 @@ CACHE_EVERY = 5
 OOM_NOTE = (
     "The kernel's OOM killer has ended {count} of the service's processes: its memory limit or the host is too small."
 )
-#: what the server writes about this watch's own questions; taken for its progress, a hung server would never stall
-_OWN_TRACES = re.compile(r'"GET (?:\S*/)?(?:health|v1/models) HTTP/1\.[01]" \d{3}')
 
 
 class Service(t.NamedTuple):
@@ -204,9 +201,7 @@ class Sources:
         http = self._look_at_http(service, pids)
         return Observation(
             t=now,
-            log=tuple(
-                record for reading in readings for record in reading.records if not _OWN_TRACES.search(record.text)
-            ),
+            log=tuple(record for reading in readings for record in reading.records),
             log_partial=next((reading.partial for reading in readings if reading.partial), ""),
             unit=service.unit,
             procs=service.procs,

@@ -8,22 +8,35 @@
 
 from __future__ import annotations
 
+import json
 import re
 import typing
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
-#: ``(EngineCore pid=813) ``; may be missing, doubled, or belong to another process that wrote at the same moment
-_PREFIX = re.compile(
-    r"(?:\((?P<proc>(?:APIServer|ApiServer|EngineCore|Worker|VllmWorker|DPCoordinator|DPSupervisor|RayWorkerWrapper|"
-    r"MainProcess|SpawnProcess|ForkProcess)[^()]*?) pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)\s?)+"
+#: how the names of vLLM's processes begin
+PREFIX_NAMES = (
+    "APIServer|ApiServer|EngineCore|Worker|VllmWorker|DPCoordinator|DPSupervisor|RayWorkerWrapper|"
+    "MainProcess|SpawnProcess|ForkProcess"
 )
+#: ``(EngineCore pid=813) ``; may be missing, doubled, or belong to another process that wrote at the same moment
+_ONE_PREFIX = rf"\((?P<proc>(?:{PREFIX_NAMES})[^()]*?) pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)\s?"
+#: torch puts ``[rank0]: `` before each line of an exception that nobody caught
+_PREFIX = re.compile(rf"(?:{_ONE_PREFIX})+(?:\[rank\d+\]:\s?)?|\[rank\d+\]:\s?")
+_LATE_PREFIX = re.compile(rf"(?:{_ONE_PREFIX})+$")
+_LEVELS = "DEBUG|INFO|WARNING|ERROR|CRITICAL"
 _RECORD = re.compile(
-    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<ts>\d\d-\d\d \d\d:\d\d:\d\d) "
-    r"\[(?P<file>[^\]\s:]+):(?P<line>\d+)\] ?(?P<msg>.*)$",
+    rf"(?P<level>{_LEVELS}) (?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d) \[(?P<origin>[^\]\s:]+:\d+)\] ?(?P<text>.*)$",
     re.DOTALL,
 )
-_UVICORN = re.compile(r"^(?P<level>INFO|WARNING|ERROR|CRITICAL):\s{2,}(?P<msg>.*)$", re.DOTALL)
+_UVICORN = re.compile(rf"(?P<level>{_LEVELS}):\s{{2,}}(?P<text>.*)$", re.DOTALL)
+#: 2026-01-31 12:00:00,123 - INFO - autotuner.py:457 - flashinfer.jit: [Autotuner]: ...
+_FLASHINFER = re.compile(
+    rf"\d{{4}}-(?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d),\d+ - (?P<level>{_LEVELS}) - "
+    r"(?P<origin>[^\s:]+:\d+) - [\w.]+: (?P<text>.*)$",
+    re.DOTALL,
+)
+_JSON_RECORD = '"message": "'
 
 _SHARD_BAR = re.compile(
     r"(?P<desc>Loading safetensors checkpoint shards(?: \(eager\))?|Multi-thread loading(?: pt checkpoint)? shards|"
@@ -40,14 +53,24 @@ _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 #: bars whose numbers are not files: tensors (Runai) and bytes (InstantTensor)
 _NOT_FILES = ("Runai Model Streamer", "InstantTensor loader")
 
-#: Lines that repeat configuration or input: any word may be in them, so none of them means anything.
-_ECHOES = (
+#: Lines that repeat what the server was asked: any word may be in them, so none of them means anything.
+ECHOED_REQUESTS = (
+    "Received request ",
+    "Generated response ",
+    " details: prompt: ",
+    " JSON body: ",
+)
+#: the same, over many lines
+ECHO_OF_LINES = "Using supplied chat template:"
+#: the same for configuration and for what the engine was doing
+ECHOES = (
     "non-default args:",
     "LLM engine (v",
     "Dumping scheduler output",
     "Dumping scheduler stats",
+    ECHO_OF_LINES,
 )
-
+_ALL_ECHOES = (*ECHOED_REQUESTS, *ECHOES)
 
 _SECRETS = re.compile(
     r"(?P<name>(?:api[_-]?key|token|secret|password)s?['\"]?\s*[:=]\s*\[?\s*['\"]?)(?P<value>[^'\"\s,\]}]+)",
@@ -67,6 +90,8 @@ class Line(typing.NamedTuple):
     #: ``MM-DD HH:MM:SS`` or empty
     stamp: str
     text: str
+    #: ``file:line`` of the source that wrote it, or empty
+    origin: str = ""
 
 
 class Bar(typing.NamedTuple):
@@ -99,25 +124,61 @@ def strip_ansi(text: str) -> str:
 def parse_line(text: str) -> Line:
     """Take prefix and record header off one line. Never fails; what is not recognised stays in ``text``."""
     text = strip_ansi(text)
+    if is_json_record(text):
+        text = next(iter(plain_records(text)))
     proc = ""
     prefix = _PREFIX.match(text)
     if prefix:
-        proc = f"{prefix['proc']} pid={prefix['pid']}"
+        proc = f"{prefix['proc']} pid={prefix['pid']}" if prefix["proc"] else ""
         text = text[prefix.end() :]
-    record = _RECORD.search(text) or _UVICORN.match(text)
-    if record is None:
+    if text.startswith(" "):
+        # source text of a traceback, which may well hold a record
         return Line(proc, "", "", text)
-    groups = record.groupdict()
-    return Line(proc, groups["level"], groups.get("ts") or "", groups["msg"])
+    record = _RECORD.match(text)
+    if record is None and "] " in text:
+        record = _RECORD.search(text)
+        if record is not None and not proc:
+            # VLLM_LOGGING_PREFIX, or what collected the log, stands before the process
+            prefix = _LATE_PREFIX.search(text, 0, record.start())
+            proc = f"{prefix['proc']} pid={prefix['pid']}" if prefix else ""
+    if record is not None:
+        return Line(proc, record["level"], record["stamp"], record["text"], record["origin"])
+    return _other_record(proc, text)
+
+
+def _other_record(proc: str, text: str) -> Line:
+    record = _UVICORN.match(text)
+    if record is not None:
+        return Line(proc, record["level"], "", record["text"])
+    record = _FLASHINFER.match(text)
+    if record is not None:
+        return Line(proc, record["level"], record["stamp"], record["text"], record["origin"])
+    return Line(proc, "", "", text)
+
+
+def plain_records(text: str) -> typing.Sequence[str]:
+    """The lines of text for which one line of ``--logging-config.formatter json`` (0.32 on) stands."""
+    try:
+        fields = json.loads(text)
+        stamp = str(fields["asctime"])[5:19]
+        head = f"({fields['processName']} pid={fields['process']}) {fields['levelname']} {stamp} [{fields['name']}:0] "
+        said = f"{fields['message']}\n{fields.get('exc_info') or ''}"
+    except (ValueError, LookupError, TypeError):
+        return (text,)
+    return [head + line for line in said.rstrip("\n").split("\n")]
+
+
+def is_json_record(text: str) -> bool:
+    return text.startswith("{") and _JSON_RECORD in text
 
 
 def is_echo(text: str) -> bool:
-    return any(echo in text for echo in _ECHOES)
+    return any(echo in text for echo in _ALL_ECHOES)
 
 
 def presentable(text: str) -> str:
     """A log line as it may leave the host: of bearable length, without secrets and without the server's arguments."""
-    for echo in _ECHOES:
+    for echo in _ALL_ECHOES:
         start = text.find(echo)
         if start >= 0:
             text = f"{text[: start + len(echo)]} ..."
@@ -170,4 +231,19 @@ def parse_bar(text: str) -> typing.Optional[Bar]:
     )
 
 
-__all__ = ("Bar", "Line", "is_echo", "parse_bar", "parse_line", "pieces", "presentable", "strip_ansi")
+__all__ = (
+    "ECHOED_REQUESTS",
+    "ECHOES",
+    "ECHO_OF_LINES",
+    "PREFIX_NAMES",
+    "Bar",
+    "Line",
+    "is_echo",
+    "is_json_record",
+    "parse_bar",
+    "parse_line",
+    "pieces",
+    "plain_records",
+    "presentable",
+    "strip_ansi",
+)

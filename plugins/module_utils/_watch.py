@@ -17,12 +17,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._diagnosis impo
 from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Forecast, Start
 from ansible_collections.modelfleet.serving.plugins.module_utils._nvml import NvmlReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_gpu import GpuSource
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_journal import JournalSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_kernel import KernelSource
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import (
-    FileSource,
-    JournalSource,
-    LogSource,
-)
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import FileSource, LogSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_port import PortSource, local_address
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import FamilySource, ProcReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import (

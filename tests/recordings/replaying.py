@@ -188,8 +188,11 @@ def observations_of_samples(data: bytes, rows: typing.Sequence[dict], at: typing
         if at is not None and row["t"] > at:
             break
         grown = max(size, _line_end(data, row.get("log") or 0))
-        complete, _newline, partial = (rest + data[size:grown]).rpartition(b"\n")
-        lines = complete.decode("utf-8", errors="replace").split("\n") if complete else []
+        new = rest + data[size:grown]
+        # a bar that redraws itself ends its line with CR
+        ended = max(new.rfind(b"\n"), new.rfind(b"\r")) + 1
+        complete, partial = new[:ended], new[ended:]
+        lines = complete.decode("utf-8", errors="replace").split("\n")
         records = tuple(_record(line) for line in lines if line.strip())
         size, rest = grown, partial
         seen.append(_observation(row, records, partial.decode("utf-8", errors="replace")))

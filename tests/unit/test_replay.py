@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import typing
@@ -148,7 +149,8 @@ def test_the_command_prints_one_object_with_the_keys_of_the_result() -> None:
     said = run(str(log), "--samples", str(log.with_name("slow_load.jsonl")), "--at", "80")
     assert list(said) == [
         "verdict", "stage", "stages", "shards_done", "shards_total", "bytes_done", "bytes_total", "eta_s",
-        "ready_eta_s", "ready_eta_range_s", "eta_basis", "cause", "evidence", "exit_code", "signal", "restarts", "log_tail",
+        "ready_eta_s", "ready_eta_range_s", "eta_basis", "cause", "evidence", "exit_code", "signal", "restarts",
+        "log_tail",
     ]  # fmt: skip
     assert (said["verdict"], said["stage"], said["shards_done"], said["shards_total"]) == ("slow", "weights", 2, 16)
     assert said["bytes_total"] == int(13.49 * 2**30)
@@ -237,7 +239,7 @@ def judge_in_pieces(text: str, cuts: typing.Iterable[int]) -> Status:
     pending = ""
     edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     for begin, end in zip(edges, edges[1:]):
-        *lines, pending = (pending + text[begin:end]).split("\n")
+        *lines, pending = re.split("[\r\n]", pending + text[begin:end])
         records = tuple(replaying.LogRecord(line) for line in lines)
         status = judge.feed(replaying.Observation(t=1.0, log=records, log_partial=pending))
     return (

@@ -4,135 +4,30 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
-import typing as t
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from ansible_collections.modelfleet.serving.plugins.module_utils import _source_log
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import LogRecord
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import (
-    JOURNAL_ENTRIES,
-    PARTIAL_BYTES,
+    LINE_HEAD,
+    LONGEST_LINE,
     FileSource,
-    JournalSource,
-    decode_message,
-    parse_entry,
+    LogReading,
+    shorten,
 )
 
-BAR = "\rLoading safetensors checkpoint shards:  22% Completed | 14/64 [07:24<28:36, 34.34s/it]"
 
-
-def entry(message: t.Any, cursor: str = "s=1;i=1", pid: str = "161", **fields: t.Any) -> str:
-    return json.dumps({"__CURSOR": cursor, "MESSAGE": message, "_PID": pid, "_TRANSPORT": "stdout", **fields})
-
-
-def manager(message: str, cursor: str = "s=1;i=1") -> str:
-    fields = {"__CURSOR": cursor, "MESSAGE": message, "_PID": "1", "UNIT": "vllm@tiny.service"}
-    return json.dumps({**fields, "_TRANSPORT": "journal"})
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("plain", "plain"),
-        # as journalctl shows a message with a control character, or with bytes that are no UTF-8
-        (list(BAR.encode()), BAR),
-        ([0xFF, 0x41], "\ufffdA"),
-        ([], ""),
-        (["one", "two"], "one\ntwo"),
-        ([[72, 105], "there"], "Hi\nthere"),
-        # longer than --all would have shown
-        (None, ""),
-    ],
-)
-def test_decode_message(value: t.Any, expected: str) -> None:
-    assert decode_message(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("line", "records"),
-    [
-        (entry("hello"), [LogRecord("hello", 161, "service")]),
-        (entry(list((BAR + "\n").encode())), [LogRecord(BAR, 161, "service")]),
-        (entry("a\r\nb\r\n"), [LogRecord("a", 161), LogRecord("b", 161)]),
-        (manager("Started vllm@tiny.service."), [LogRecord("Started vllm@tiny.service.", 1, "systemd")]),
-        (
-            json.dumps({"__CURSOR": "c", "MESSAGE": "NVRM: Xid", "_TRANSPORT": "kernel"}),
-            [LogRecord("NVRM: Xid", None, "kernel")],
-        ),
-    ],
-)
-def test_parse_entry(line: str, records: list[LogRecord]) -> None:
-    parsed = parse_entry(line)
-    assert parsed is not None
-    assert list(parsed.records) == records
-
-
-@pytest.mark.parametrize("line", ["", "-- No entries --", "{", "[]", '{"MESSAGE": "no cursor"}'])
-def test_parse_entry_of_anything_else(line: str) -> None:
-    assert parse_entry(line) is None
-
-
-class FakeJournal:
-    """Answers journalctl and keeps what it was asked."""
-
-    def __init__(self, *answers: tuple[int, str, str]) -> None:
-        self.answers = list(answers)
-        self.asked: list[list[str]] = []
-
-    def __call__(self, command: t.Sequence[str]) -> tuple[int, str, str]:
-        manner = ("--output", "--all", "--quiet", "--no-pager")
-        self.asked.append([word for word in command[1:] if not word.startswith(manner)])
-        return self.answers.pop(0)
-
-
-def lines(*texts: str) -> tuple[int, str, str]:
-    return 0, "\n".join(texts) + "\n", ""
-
-
-def test_journal_goes_on_after_its_cursor() -> None:
-    run = FakeJournal(lines(manager("Started", "c1"), entry("one", "c2")), lines(), lines(entry("two", "c3")))
-    source = JournalSource("vllm@tiny.service", run)
-    source.invocation = "aa"
-    assert [record.text for record in source.read().records] == ["Started", "one"]
-    assert source.read().records == ()
-    assert [record.text for record in source.read().records] == ["two"]
-    limit = f"--lines={JOURNAL_ENTRIES}"
-    assert run.asked == [
-        [limit, "_SYSTEMD_INVOCATION_ID=aa", "+", "INVOCATION_ID=aa", "_PID=1"],
-        [limit, "--unit=vllm@tiny.service", "--after-cursor=c2"],
-        [limit, "--unit=vllm@tiny.service", "--after-cursor=c2"],
-    ]
-
-
-def test_journal_of_a_unit_that_systemd_has_forgotten() -> None:
-    run = FakeJournal(lines())
-    JournalSource("vllm@tiny.service", run).read()
-    assert run.asked == [["--lines=500", "--unit=vllm@tiny.service", "--boot"]]
-
-
-def test_journal_that_cannot_be_read() -> None:
-    run = FakeJournal((1, "", "No journal files were opened due to insufficient permissions.\n"))
-    assert JournalSource("vllm@tiny.service", run).read().notes == (
-        "The journal of vllm@tiny.service could not be read: "
-        "No journal files were opened due to insufficient permissions.",
-    )
-
-
-def test_journal_says_when_it_left_something_out() -> None:
-    run = FakeJournal(lines(*(entry("x", f"c{n}") for n in range(JOURNAL_ENTRIES))))
-    source = JournalSource("u", run)
-    source.invocation = "aa"
-    assert source.read().notes == ("Only the last 5000 new journal entries were read.",)
-
-
-# -- files ---------------------------------------------------------------------------------------------------------
+def lines_of(reading: LogReading) -> list[str]:
+    return [line for record in reading.records for line in record.text.split("\n")]
 
 
 def texts(source: FileSource) -> list[str]:
-    return [record.text for record in source.read().records]
+    return lines_of(source.read())
 
 
 def test_file_gives_whole_lines_and_the_rest_apart(tmp_path: pathlib.Path) -> None:
@@ -140,15 +35,12 @@ def test_file_gives_whole_lines_and_the_rest_apart(tmp_path: pathlib.Path) -> No
     path.write_bytes(b"one\r\ntwo\nCapturing: 10%\rCapturing: 20%")
     source = FileSource(str(path))
     reading = source.read()
-    assert [record.text for record in reading.records] == ["one", "two"]
-    assert reading.partial == "Capturing: 10%\rCapturing: 20%"
+    assert lines_of(reading) == ["one", "two", "Capturing: 10%"]
+    assert reading.partial == "Capturing: 20%"
     with path.open("ab") as handle:
         handle.write(b"\rCapturing: 100%\nthree\n")
     reading = source.read()
-    assert [record.text for record in reading.records] == [
-        "Capturing: 10%\rCapturing: 20%\rCapturing: 100%",
-        "three",
-    ]
+    assert lines_of(reading) == ["Capturing: 20%", "Capturing: 100%", "three"]
     assert reading.partial == ""
     assert source.read() == ((), "", (), False)
 
@@ -161,7 +53,7 @@ def test_file_gives_the_same_whatever_the_bound(tmp_path: pathlib.Path, size: in
     found: list[str] = []
     for _attempt in range(1000):
         reading = source.read()
-        found += [record.text for record in reading.records]
+        found += lines_of(reading)
         if not reading.more:
             break
     assert found == ["eins", "zwei äöü", "ÿ", "\ufffd\ufffd bad"]
@@ -196,7 +88,7 @@ def test_file_that_is_rotated_is_read_to_its_end_first(tmp_path: pathlib.Path) -
     assert texts(source) == []
     path.write_text("three\n")
     reading = source.read()
-    assert [record.text for record in reading.records] == ["unfinished", "three"]
+    assert lines_of(reading) == ["unfinished", "three"]
     assert reading.notes == (f"{path} was replaced (rotated) and is read from its start.",)
 
 
@@ -211,9 +103,66 @@ def test_file_that_is_truncated(tmp_path: pathlib.Path) -> None:
     assert reading.notes == (f"{path} was truncated and is read from its start again.",)
 
 
-def test_file_with_a_bar_that_never_ends_its_line_takes_constant_memory(tmp_path: pathlib.Path) -> None:
+def test_file_that_is_truncated_and_grown_as_long_again(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("one\ntwo\n")
+    source = FileSource(str(path))
+    assert texts(source) == ["one", "two"]
+    # copytruncate keeps the inode; by the next look as much has been written as before, or more
+    path.write_text("three\nfour\n")
+    assert texts(source) == ["three", "four"]
+
+
+def test_rotation_while_there_is_more_than_one_look_takes(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("".join(f"old {n}\n" for n in range(100)))
+    source = FileSource(str(path), limit=64)
+    found = texts(source)
+    os.rename(path, tmp_path / "log.1")
+    path.write_text("new\n")
+    for _look in range(100):
+        found += texts(source)
+    assert found == [*(f"old {n}" for n in range(100)), "new"]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log"
+    os.mkfifo(path)
+    assert FileSource(str(path)).read().notes == (f"The log file {path} could not be read: it is not a regular file",)
+
+
+def test_a_bar_that_never_ends_its_line_takes_constant_memory(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"".join(b"\rstep %07d" % number for number in range(20000)))
-    partial = FileSource(str(path)).read().partial
-    assert len(partial) == PARTIAL_BYTES
-    assert partial.endswith("\rstep 0019999")
+    assert FileSource(str(path)).read().partial == "step 0019999"
+
+
+@pytest.mark.parametrize("block", [1000, 10**9], ids=["in portions", "at once"])
+def test_of_a_long_line_both_ends_are_kept(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(_source_log, "BLOCK_BYTES", block)
+    path = tmp_path / "log"
+    path.write_bytes(b"one\n" + b"a" * LONGEST_LINE + b"m" * 50_000 + b"z" * LONGEST_LINE + b"\ntwo\n" + b"x" * 50_000)
+    reading = FileSource(str(path)).read()
+    assert lines_of(reading) == ["one", "a" * LINE_HEAD + "z" * (LONGEST_LINE - LINE_HEAD), "two"]
+    assert reading.partial == "x" * LONGEST_LINE
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(min_value=0, max_value=3), max_size=30),
+    st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=60),
+)
+def test_a_line_is_shortened_alike_in_whatever_portions_it_comes(kinds: list[int], sizes: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_source_log, "LONGEST_LINE", 20)
+        patch.setattr(_source_log, "LINE_HEAD", 12)
+        data = b"".join((b"\n", b"ab", b"0123456789", b"xyz" * 20)[kind] for kind in kinds)
+        rest, found, at, turn = b"", b"", 0, 0
+        while at < len(data):
+            size = sizes[turn % len(sizes)]
+            portion = rest + data[at : at + size]
+            at, turn = at + size, turn + 1
+            end = portion.rfind(b"\n") + 1
+            found, rest = found + shorten(portion[:end]), shorten(portion[end:])
+        assert found + rest == shorten(data)
+        assert all(len(line) <= 20 for line in shorten(data).split(b"\n"))

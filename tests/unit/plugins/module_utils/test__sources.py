@@ -111,22 +111,6 @@ def test_without_anything_but_processes() -> None:
     assert not Sources(Script(RUNNING)).busy
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ('(APIServer pid=161) INFO:     127.0.0.1:54838 - "GET /health HTTP/1.1" 200 OK', False),
-        ('INFO:     127.0.0.1:54838 - "GET /v1/models HTTP/1.1" 401 Unauthorized', False),
-        ('INFO:     127.0.0.1:54838 - "GET /llm/health HTTP/1.1" 503 Service Unavailable', False),
-        ('INFO:     127.0.0.1:54838 - "POST /v1/chat/completions HTTP/1.1" 200 OK', True),
-        ('INFO:     127.0.0.1:54838 - "GET /metrics HTTP/1.1" 200 OK', True),
-        ("INFO 12-01 01:14:47 [launcher.py:37] Route: /health, Methods: GET", True),
-    ],
-)
-def test_the_watch_does_not_see_its_own_traces(text: str, kept: bool) -> None:
-    seen = Sources(Script(RUNNING), [Script(LogReading((LogRecord(text),)))]).observe(0.0)
-    assert bool(seen.log) is kept
-
-
 def test_nothing_is_asked_of_a_foreign_server() -> None:
     http, port = FakeHttp(), FakePort("port 8000 is held by pid 50 (nginx)")
     seen = Sources(Script(RUNNING), http=http, port=port).observe(0.0)

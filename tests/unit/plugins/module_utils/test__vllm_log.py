@@ -24,36 +24,70 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log impor
 LINES = {
     "a record with its prefix (to 0.30)": (
         "(EngineCore pid=813) INFO 11-30 22:55:46 [gpu_model_runner.py:4777] Starting to load model m...",
-        Line("EngineCore pid=813", "INFO", "11-30 22:55:46", "Starting to load model m..."),
+        Line("EngineCore pid=813", "INFO", "11-30 22:55:46", "Starting to load model m...", "gpu_model_runner.py:4777"),
     ),
     "the prefix of 0.10": (
         "(VllmWorker rank=3 pid=420) INFO 07-25 12:00:00 [parallel_state.py:1] text",
-        Line("VllmWorker rank=3 pid=420", "INFO", "07-25 12:00:00", "text"),
+        Line("VllmWorker rank=3 pid=420", "INFO", "07-25 12:00:00", "text", "parallel_state.py:1"),
     ),
     "a doubled prefix (0.16, 0.17)": (
         "(Worker pid=9) (Worker_TP1 pid=9) WARNING 11-30 22:55:46 [x.py:1] text",
-        Line("Worker_TP1 pid=9", "WARNING", "11-30 22:55:46", "text"),
+        Line("Worker_TP1 pid=9", "WARNING", "11-30 22:55:46", "text", "x.py:1"),
     ),
     "prefixes of two processes at once": (
         "(Worker pid=422) (Worker pid=421) WARNING 11-30 22:55:46 [x.py:1] text",
-        Line("Worker pid=421", "WARNING", "11-30 22:55:46", "text"),
+        Line("Worker pid=421", "WARNING", "11-30 22:55:46", "text", "x.py:1"),
     ),
     "Ray around it": (
         "(RayWorkerWrapper pid=248, ip=10.1.160.68) INFO 11-30 22:55:46 [x.py:1] text",
-        Line("RayWorkerWrapper pid=248", "INFO", "11-30 22:55:46", "text"),
+        Line("RayWorkerWrapper pid=248", "INFO", "11-30 22:55:46", "text", "x.py:1"),
     ),
     "a path instead of a name (DEBUG, 0.12 on)": (
         "DEBUG 11-30 22:55:46 [v1/engine/utils.py:950] Waiting for 1 local, 0 remote core engine proc(s) to start.",
-        Line("", "DEBUG", "11-30 22:55:46", "Waiting for 1 local, 0 remote core engine proc(s) to start."),
+        Line("", "DEBUG", "11-30 22:55:46", "Waiting for 1 local, 0 remote core engine proc(s) to start.",
+             "v1/engine/utils.py:950"),
     ),
     "VLLM_LOGGING_PREFIX": (
         "[node3] INFO 11-30 22:55:46 [x.py:1] text",
-        Line("", "INFO", "11-30 22:55:46", "text"),
+        Line("", "INFO", "11-30 22:55:46", "text", "x.py:1"),
+    ),
+    "VLLM_LOGGING_PREFIX before a prefix (0.31 on)": (
+        "[node3] (EngineCore pid=813) INFO 11-30 22:55:46 [x.py:1] text",
+        Line("EngineCore pid=813", "INFO", "11-30 22:55:46", "text", "x.py:1"),
+    ),
+    "what a collector of logs puts before each line": (
+        "vllm-1  | (EngineCore pid=813) INFO 11-30 22:55:46 [x.py:1] text",
+        Line("EngineCore pid=813", "INFO", "11-30 22:55:46", "text", "x.py:1"),
+    ),
+    "an exception nobody caught, by torch": (
+        "(Worker_TP0 pid=9) [rank0]: ValueError: text",
+        Line("Worker_TP0 pid=9", "", "", "ValueError: text"),
+    ),
+    "the same without a prefix (0.31 on)": (
+        "[rank3]: Traceback (most recent call last):",
+        Line("", "", "", "Traceback (most recent call last):"),
+    ),
+    "FlashInfer": (
+        "2026-11-30 22:55:46,250 - INFO - autotuner.py:457 - flashinfer.jit: [Autotuner]: Autotuning process ends",
+        Line("", "INFO", "11-30 22:55:46", "[Autotuner]: Autotuning process ends", "autotuner.py:457"),
+    ),
+    "JSON (--logging-config.formatter json, 0.32 on)": (
+        '{"asctime": "2026-11-30 22:55:46,250", "levelname": "INFO", "name": "vllm.v1.engine.core", '
+        '"processName": "EngineCore", "process": 813, "message": "text \\"quoted\\""}',
+        Line("EngineCore pid=813", "INFO", "11-30 22:55:46", 'text "quoted"', "vllm.v1.engine.core:0"),
+    ),
+    "JSON of somebody else": (
+        '{"message": "text"}',
+        Line("", "", "", '{"message": "text"}'),
+    ),
+    "source text of a traceback": (
+        '(EngineCore pid=813)     raise ValueError("INFO 11-30 22:55:46 [x.py:1] text")',
+        Line("EngineCore pid=813", "", "", '    raise ValueError("INFO 11-30 22:55:46 [x.py:1] text")'),
     ),
     "colours": (
         "\x1b[0;36m(APIServer pid=4208)\x1b[0;0m \x1b[32mINFO\x1b[0m \x1b[90m11-30 23:11:57\x1b[0m "
         "\x1b[90m[a.py:3]\x1b[0m text",
-        Line("APIServer pid=4208", "INFO", "11-30 23:11:57", "text"),
+        Line("APIServer pid=4208", "INFO", "11-30 23:11:57", "text", "a.py:3"),
     ),
     "uvicorn": (
         "INFO:     Application startup complete.",
@@ -69,7 +103,7 @@ LINES = {
     ),
     "a record without text": (
         "(APIServer pid=689) INFO 11-30 22:55:00 [utils.py:299] ",
-        Line("APIServer pid=689", "INFO", "11-30 22:55:00", ""),
+        Line("APIServer pid=689", "INFO", "11-30 22:55:00", "", "utils.py:299"),
     ),
     "something else": (
         "[W1130 22:55:45.6 socket.cpp:207] [c10d] text",
@@ -146,7 +180,7 @@ def test_what_counts_as_a_new_line() -> None:
     beat = "INFO 11-30 22:56:00 [shm_broadcast.py:1] No available shared memory broadcast block found in 60 seconds."
     assert feed(log, beat, beat).lines == 0
     assert (log.heartbeats, log.heartbeats_in_row) == (2, 2)
-    assert feed(log, 'INFO:     127.0.0.1:1 - "GET /health HTTP/1.1" 200 OK') == News(requests=(("/health", 200),))
+    assert feed(log, 'INFO:     127.0.0.1:1 - "GET /health HTTP/1.1" 200 OK') == News()
     statistics = "INFO 11-30 22:57:00 [loggers.py:1] Engine 000: Avg prompt throughput: 0.0 tokens/s"
     assert feed(log, statistics, "", "  ").lines == 0
     assert log.last_line == "anything"
@@ -156,10 +190,11 @@ def test_a_bar_moves_inside_one_unfinished_line() -> None:
     log = LogFold()
     bars = [f"Capturing CUDA graphs (decode, FULL):  {n}0%|#| {n}/10 [00:0{n}<00:01, 1.00it/s]" for n in range(4)]
     assert [drawn.done for drawn in feed(log, partial=bars[0]).bars] == [0]
-    assert [drawn.done for drawn in feed(log, partial="\r".join(bars[:2])).bars] == [1]
-    assert feed(log, partial="\r".join(bars[:2])).bars == ()
-    news = feed(log, "\r".join(bars))
-    assert [drawn.done for drawn in news.bars] == [2, 3]
+    assert [drawn.done for drawn in feed(log, bars[0], partial=bars[1]).bars] == [1]
+    assert feed(log, partial=bars[1]).bars == ()
+    # of several states at once the last one says it all
+    news = feed(log, "\r".join(bars[1:]))
+    assert [drawn.done for drawn in news.bars] == [3]
     assert set(news.stages) == {"cuda_graphs"}
 
 
@@ -169,9 +204,9 @@ def test_a_bar_in_one_line_does_not_start_over_when_the_line_ends() -> None:
         f"Loading safetensors using InstantTensor loader:  {n}0% Completed | {n}.0G/9.0G [00:0{n}<00:01, 1GB/s]"
         for n in range(4)
     ]
-    feed(log, partial=f"\r{states[0]}")
-    feed(log, partial="\r" + "\r".join(states[:3]))
-    feed(log, "\r" + "\r".join(states))
+    feed(log, "", partial=states[0])
+    feed(log, "\r".join(states[:2]), partial=states[2])
+    feed(log, "\r".join(states[2:]))
     assert log.weights_pass == 1
     assert log.weights is not None
     assert log.weights.done == 3e9
@@ -287,5 +322,5 @@ def test_memory_does_not_grow_with_the_log() -> None:
         log, *(row for n in range(3000) for row in (f"line {n}", f"ERROR 11-30 22:55:00 [x.py:1] 429 Client Error {n}"))
     )
     assert len(log.tail) == 5
-    assert len(log._tracebacks) <= 32
+    assert len(log._tracebacks._open) <= 32
     assert len(log._specific) == 1
