@@ -52,6 +52,8 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
 )
 
 BLOCK = 1 << 22
+#: behind the name of a snapshot that is being removed
+REMOVED = ".removed"
 
 
 class Disk:
@@ -257,7 +259,7 @@ class Disk:
 
 def _doomed(snapshot: str) -> str:
     """Where a snapshot is while it is being removed."""
-    return f"{os.path.dirname(snapshot)}/.{os.path.basename(snapshot)}.removed"
+    return f"{os.path.dirname(snapshot)}/.{os.path.basename(snapshot)}{REMOVED}"
 
 
 def _discard(path: str) -> None:
@@ -301,4 +303,4 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-__all__ = ("Disk", "cores")
+__all__ = ("REMOVED", "Disk", "cores")
