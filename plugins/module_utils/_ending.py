@@ -8,8 +8,13 @@
 
 from __future__ import annotations
 
-import signal
 import typing
+
+from ansible_collections.modelfleet.serving.plugins.module_utils._exit_words import (
+    signal_name,
+    signal_of,
+    status_words,
+)
 
 if typing.TYPE_CHECKING:
     from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
@@ -20,27 +25,15 @@ if typing.TYPE_CHECKING:
     )
 
 _CLD_EXITED = 1
-#: names of statuses that systemd itself gives when it could not start the process
-_SYSTEMD_STATUS = {
-    200: "CHDIR, the working directory",
-    203: "EXEC, the path of ExecStart=",
-    209: "STDOUT, where the log goes",
-    216: "GROUP, the group",
-    217: "USER, the user",
-    226: "NAMESPACE, a path of the sandbox options",
-    238: "STATE_DIRECTORY, the state folder",
-    239: "CACHE_DIRECTORY, the cache folder",
-    243: "CREDENTIALS, a credential file",
-}
-_PLAIN_STATUS = {
-    0: "as it does after an orderly stop, and also after its engine died",
-    1: "a Python error",
-    2: "a bad command line",
-    126: "the command cannot be executed",
-    127: "the command was not found",
-}
 #: after this many seconds without an answer from a server that answered before, it is gone
 _GONE_S = 15.0
+#: the last lines of a log arrive after the end of the process that wrote them
+_SETTLE_S = 1.5
+#: a unit that does not run may be about to be started by whoever started this watch
+_UNSTARTED_S = 4.0
+_DOWN = ("inactive", "failed", "deactivating")
+#: jobs of systemd after which the unit runs
+COMING_JOBS = ("start", "restart", "try-restart", "reload-or-start", "verify-active")
 
 
 class End(typing.NamedTuple):
@@ -54,43 +47,37 @@ class End(typing.NamedTuple):
     #: as a shell would give it; None when unknown
     exit_code: typing.Optional[int] = None
     signal: typing.Optional[str] = None
-    #: id of a finding that names this end better than an exit status can
+    #: id of a finding or signature that names this end better than an exit status can
     finding: str = ""
+    #: seconds after which this is the last word
+    settle_s: float = _SETTLE_S
+    #: systemd itself gave the status: it could not start the program
+    by_systemd: bool = False
 
 
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+class _Unloaded(typing.NamedTuple):
+    """What a unit that systemd cannot start looks like."""
+
+    load_states: tuple[str, ...]
+    sentence: str
+    finding: str
 
 
-def signal_of(exit_code: int) -> typing.Optional[str]:
-    """The signal in an exit status: negative as Python gives it, above 128 as a shell does."""
-    if exit_code < 0:
-        return signal_name(-exit_code)
-    return signal_name(exit_code - 128) if 128 < exit_code <= 128 + 64 else None
-
-
-def status_words(exit_code: int, *, by_systemd: bool = False) -> str:
-    """An exit status in words."""
-    name = signal_of(exit_code)
-    if by_systemd and exit_code in _SYSTEMD_STATUS:
-        return f"status {exit_code} ({_SYSTEMD_STATUS[exit_code]})"
-    if name is not None:
-        return f"status {exit_code} ({name})"
-    return f"status {exit_code} ({_PLAIN_STATUS[exit_code]})" if exit_code in _PLAIN_STATUS else f"status {exit_code}"
+_UNLOADED = (
+    _Unloaded(("not-found",), "systemd does not know the unit", "unit_not_found"),
+    _Unloaded(("masked",), "the unit is masked", "unit_masked"),
+    _Unloaded(("bad-setting", "error"), "systemd cannot load the unit", "unit_bad"),
+)
+_REFUSED = {"condition": "sd_condition", "assert": "sd_assert"}
 
 
 class EndWatch:
-    """Looks for the end in each observation. The first one found stays."""
+    """Looks for the end in each observation. The first one found stays, unless the unit is started after all."""
 
     def __init__(self) -> None:
         self.end: typing.Optional[End] = None
-        self.restarts = 0
-        self.restart_setting = ""
+        self.unit: typing.Optional[UnitState] = None
         self.up = False
-        self._first_unit: typing.Optional[UnitState] = None
         self._was_active = False
         self._engines: dict[tuple[int, int], str] = {}
         self._missing: dict[tuple[int, int], str] = {}
@@ -103,39 +90,50 @@ class EndWatch:
             or self._http(seen.t, seen.http)
             or self._engine(seen.t, seen.procs)
         )
-        if found is not None and (self.end is None or (self.end.exit_code is None and found.exit_code is not None)):
-            self.end = found._replace(t=self.end.t) if self.end is not None else found
+        before = self.end
+        if before is not None and before.settle_s == _UNSTARTED_S and seen.unit is not None:
+            # not an end of anything that ran
+            self.end = found._replace(t=before.t) if found is not None and found.finding == before.finding else found
+        elif found is not None and (before is None or (before.exit_code is None and found.exit_code is not None)):
+            self.end = found if before is None else found._replace(t=before.t, finding=found.finding or before.finding)
         return self.end
+
+    @property
+    def coming(self) -> bool:
+        """systemd has a job that starts the unit."""
+        unit = self.unit
+        return unit is not None and unit.active_state in _DOWN and unit.job in COMING_JOBS
+
+    # -- the unit
 
     def _unit(self, t: float, unit: typing.Optional[UnitState]) -> typing.Optional[End]:
         if unit is None:
             return None
-        first = self._first_unit = self._first_unit or unit
-        self.restart_setting = unit.restart
-        self.restarts = max(self.restarts, unit.n_restarts - first.n_restarts)
-        if unit.load_state == "not-found":
-            return End(t, "unit", "systemd does not know the unit", finding="unit_not_found")
-        status, name = self._unit_status(unit)
-        words = "" if status is None else f" with {status_words(status, by_systemd=name is None)}"
-        if self.restarts or unit.sub_state == "auto-restart":
-            return End(t, "unit", f"the service ended{words}; systemd starts it again", status, name)
-        if unit.active_state == "failed":
-            return End(t, "unit", f"the service failed{words}, result {unit.result}", status, name)
-        if unit.active_state == "deactivating":
-            return End(t, "unit", f"the service is ending{words} ({unit.sub_state})", status, name)
-        if unit.active_state == "inactive" and (self._was_active or status is not None):
-            # an exit on record: it ran before this watch began, and nothing is bringing it back
-            return End(t, "unit", f"the service ended{words}, result {unit.result}", status, name)
+        self.unit = unit
+        if self.coming:
+            return None
+        end = self._of_state(t, unit)
         self._was_active = self._was_active or unit.active_state in ("active", "activating", "reloading")
-        return None
+        return end
 
-    @staticmethod
-    def _unit_status(unit: UnitState) -> tuple[typing.Optional[int], typing.Optional[str]]:
-        if not unit.exec_main_code:
-            return None, None
-        if unit.exec_main_code == _CLD_EXITED:
-            return unit.exec_main_status, None
-        return 128 + unit.exec_main_status, signal_name(unit.exec_main_status)
+    def _of_state(self, t: float, unit: UnitState) -> typing.Optional[End]:
+        ended = _ended(t, unit)
+        if unit.sub_state.startswith("auto-restart"):
+            return ended("the service ended{words}; systemd starts it again")
+        if unit.active_state == "failed":
+            return ended("the service failed{words}, result " + unit.result)
+        if unit.active_state == "deactivating":
+            if unit.job:
+                return ended(f"systemd was told to {unit.job} the service ({unit.sub_state})", finding="sd_stopping")
+            return ended("the service is ending{words} (" + unit.sub_state + ")")
+        if unit.active_state != "inactive":
+            return None
+        if self._was_active or unit.exec_main_code:
+            # an exit on record: it ran before this watch began, and nothing is bringing it back
+            return ended("the service ended{words}, result " + unit.result)
+        return _never_ran(t, unit)
+
+    # -- the rest
 
     @staticmethod
     def _exit(seen: Observation) -> typing.Optional[End]:
@@ -175,4 +173,39 @@ class EndWatch:
         return End(t, "engine", f"{self._engines[lost[0]]} (pid {lost[0][0]}) is gone while the server still runs")
 
 
-__all__ = ("End", "EndWatch", "signal_name", "signal_of", "status_words")
+def _ended(t: float, unit: UnitState) -> typing.Callable[..., End]:
+    """Makes the end of a unit of which a process has run, with its exit status in words."""
+    status, name = _unit_status(unit)
+    words = ""
+    if status is not None:
+        words = f" with {status_words(status, by_systemd=name is None)}"
+    by_systemd = name is None and status is not None and status >= 200
+
+    def end(sentence: str, **more: typing.Any) -> End:
+        return End(t, "unit", sentence.replace("{words}", words), status, name, by_systemd=by_systemd, **more)
+
+    return end
+
+
+def _never_ran(t: float, unit: UnitState) -> End:
+    for row in _UNLOADED:
+        if unit.load_state in row.load_states:
+            why = f": {unit.load_error}" if unit.load_error and row.finding == "unit_bad" else ""
+            return End(t, "unit", row.sentence + why, finding=row.finding)
+    if unit.failed_needs:
+        failed = ", ".join(unit.failed_needs)
+        return End(t, "unit", f"the unit needs what failed: {failed}", finding="sd_dependency", settle_s=_UNSTARTED_S)
+    sentence = "the unit is not active, and no start of it is under way"
+    finding = _REFUSED.get(unit.refused, "unit_not_started")
+    return End(t, "unit", sentence, finding=finding, settle_s=_UNSTARTED_S)
+
+
+def _unit_status(unit: UnitState) -> tuple[typing.Optional[int], typing.Optional[str]]:
+    if not unit.exec_main_code:
+        return None, None
+    if unit.exec_main_code == _CLD_EXITED:
+        return unit.exec_main_status, None
+    return 128 + unit.exec_main_status, signal_name(unit.exec_main_status)
+
+
+__all__ = ("COMING_JOBS", "End", "EndWatch")

@@ -83,9 +83,24 @@ FINDINGS = (
         "check the name of the unit; systemctl daemon-reload after writing it",
     ),
     Finding(
+        "unit_masked",
+        "the unit is masked: systemd starts it neither by hand nor at boot",
+        "systemctl unmask it, after finding out why it was masked, and start it",
+    ),
+    Finding(
+        "unit_bad",
+        "systemd cannot load the unit: its file or a drop-in has an error",
+        "systemd-analyze verify it; systemctl daemon-reload after mending it",
+    ),
+    Finding(
         "unit_not_started",
-        "the unit is not active and nothing starts it",
-        "systemctl start it, and look at what it waits for: systemctl list-jobs",
+        "the unit was never started since the host booted, and nothing starts it",
+        "systemctl start it; systemctl enable it where a boot is to start it",
+    ),
+    Finding(
+        "unit_queued",
+        "the start of the unit waits for other units",
+        "systemctl list-jobs shows what is waited for; look at the journal of those units",
     ),
     Finding(
         "server_gone",

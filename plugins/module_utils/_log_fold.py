@@ -78,6 +78,8 @@ _CAUSES_KEPT = 16
 #: lines kept to be shown
 _TAIL = 5
 _SAID = 8
+#: the server itself tells that it was asked to stop
+_OWN_STOPS = ("sh_trigger", "sh_begun", "sh_interrupt", "sh_uv")
 _AUTHORS = (("EngineCore", "engine"), ("Worker", "workers"), ("VllmWorker", "workers"))
 _CHECKPOINT_GIB = re.compile(r"Checkpoint size: ([\d.]+) GiB")
 
@@ -379,8 +381,7 @@ class LogFold:
         row = hit.row
         self.seen.add(row.id)
         if row.kind == "shutdown":
-            # only the server's own stop; a stop of the engine alone, or after a failure, is a failure
-            if self.stop is None and self.generic is None and not self._specific and _is_stop(hit):
+            if self._is_stop(hit):
                 self.stop = hit
             return
         if row.severity != "fatal" or (self.stop is not None and row.side == "service"):
@@ -395,18 +396,24 @@ class LogFold:
         if row.ends:
             self.ending = self.ending or hit
 
+    def _is_stop(self, hit: Hit) -> bool:
+        """Whether the server was asked to stop; a stop of the engine alone, or after a failure, is a failure."""
+        if self.generic is not None:
+            return False
+        if hit.row.side == "systemd":
+            # says who asked, where the server's own line only says that it was asked; what it complained of before it
+            # served was not its end either
+            return (self.stop is None or self.stop.row.side != "systemd") and (self.serving or not self._specific)
+        if hit.row.id == "sh_trigger" and "API server" not in hit.line:
+            return False
+        return self.stop is None and not self._specific and hit.row.id in _OWN_STOPS
+
     def _systemd(self, hit: Hit) -> None:
         groups = hit.groups
         if hit.row.id == "sd_restart":
             self.restarts = max(self.restarts, int(groups["n"] or 0))
         elif hit.row.id in ("sd_exit", "sd_kill"):
             self.exited = (hit.row.id, int(groups["s"] or 0), groups.get("n") or "")
-
-
-def _is_stop(hit: Hit) -> bool:
-    if hit.row.id == "sh_trigger":
-        return "API server" in hit.line
-    return hit.row.id in ("sd_stopping", "sh_begun", "sh_interrupt", "sh_uv")
 
 
 __all__ = ("Hit", "LogFold", "News")

@@ -48,6 +48,21 @@ class UnitState(typing.NamedTuple):
     exec_main_status: int
     #: ``InvocationID``: changes with every start of the unit
     invocation_id: str = ""
+    #: what systemd is about to do with it (start, stop, restart ...); empty when nothing
+    job: str = ""
+    #: units whose jobs its own job waits for, each with its job: ``models.mount/start``
+    waits_for: tuple[str, ...] = ()
+    #: units it needs that failed or do not exist, each with why
+    failed_needs: tuple[str, ...] = ()
+    #: ``condition`` or ``assert``: why its last start was not even tried
+    refused: str = ""
+    #: why systemd cannot load it
+    load_error: str = ""
+    #: ``MemoryMax=`` in bytes; None without a limit
+    memory_max: typing.Optional[int] = None
+    #: ``RestartSec=`` and the start limit, in systemd's words: ``10s``, ``5 in 10min``
+    restart_sec: str = ""
+    start_limit: str = ""
 
 
 class ProcSample(typing.NamedTuple):
@@ -144,6 +159,8 @@ class Observation(typing.NamedTuple):
     gone: bool = False
     #: processes of the service that the kernel's OOM killer has ended, as its control group counts them
     oom_kills: typing.Optional[int] = None
+    #: the same of all processes of the host, whoever's
+    host_oom_kills: typing.Optional[int] = None
     #: what a source could not do and why, for the evidence: "the journal cannot be read: ..."
     notes: tuple[str, ...] = ()
 

@@ -77,6 +77,8 @@ class ProgressSigns:
         self.compilers = 0
         self.spinning = False
         self.vram: typing.Optional[int] = None
+        #: of it, what the service's own processes hold
+        self.ours: typing.Optional[int] = None
         self.vram_since = t
         self.utilization: tuple[int, ...] = ()
         #: (pid or 0, name) of a process that stands still in state T or D, and since when
@@ -116,6 +118,8 @@ class ProgressSigns:
 
     def _gpus(self, t: float, gpus: tuple[GpuSample, ...]) -> bool:
         known = [gpu.memory_used_bytes for gpu in gpus if gpu.memory_used_bytes is not None]
+        held = [gpu.ours_bytes for gpu in gpus if gpu.ours_bytes is not None]
+        self.ours = sum(held) if held else None
         self.utilization = tuple(gpu.utilization_percent for gpu in gpus if gpu.utilization_percent is not None)
         used = sum(known) if known else None
         moved = used is not None and self.vram is not None and abs(used - self.vram) >= _MIB

@@ -423,7 +423,11 @@ SIGNATURES = (
             "from 0.14. Only with --api-server-count > 1, DP external LB, or headless fronts; a single API "
             "server waits for ever"
         ),
-        remedy="VLLM_ENGINE_READY_TIMEOUT_S=7200; the launcher then still holds the GPUs, so stop the unit",
+        remedy=(
+            "stop the unit, as engine and workers go on and hold their GPU memory; then "
+            "VLLM_ENGINE_READY_TIMEOUT_S=86400 (vllm_service sets it), or before 0.14 one API server "
+            "(--api-server-count 1), which waits for ever"
+        ),
         versions="0.10-0.33",
         source="vllm-project/vllm#32116, #44751",
         example=(
@@ -1514,8 +1518,8 @@ SIGNATURES = (
             r"oom-kill:.*task=(?P<comm2>[^,]+),pid=(?P<pid2>\d+)"
         ),
         cause=(
-            "host or cgroup memory ran out; comm is cut to 15 characters: VLLM::Worker_TP, VLLM::EngineCor, "
-            "vllm, python3"
+            "memory ran out, that of the service's control group (MemoryMax=) or of the host, and the kernel's OOM "
+            "killer ended a process of the service"
         ),
         remedy="remove MemoryMax/raise it, fewer loader threads, no prefetch when it exceeds RAM, swap",
         versions="any",
@@ -1529,15 +1533,30 @@ SIGNATURES = (
         severity="fatal",
         side="kernel",
         needles=("NVRM: Xid (",),
-        pattern=r"NVRM: Xid \((?P<dev>PCI:[0-9a-fA-F:.]+)\): (?P<xid>\d+)",
-        cause=(
-            "GPU fault: 79 fell off the bus, 48/63/64/94/95 memory, 119/120 GSP, 31/13 usually the program, "
-            "43/45 follow-ups"
-        ),
+        pattern=r"NVRM: Xid \((?P<dev>PCI:[0-9a-fA-F:.]+)\): (?P<xid>(?!(?:8|13|31|43|45|109)\b)\d+)",
+        cause="GPU fault: 79 fell off the bus, 48/63/64/94/95 memory, 119/120 GSP, 74 NVLink",
         remedy="79, 119, 120, 48, 95: reset the GPU or the host; look at power and risers",
         versions="any",
         source="NVIDIA Xid list; rtx6kpro (pcie_aspm=off pcie_port_pm=off)",
         example="NVRM: Xid (PCI:0000:c1:00): 79, pid=4242, name=VLLM::Worker_TP, GPU has fallen off the bus.",
+    ),
+    Signature(
+        id="k_xid_program",
+        kind="failure",
+        group="gpu_xid",
+        severity="fatal",
+        side="kernel",
+        rank="generic",
+        needles=("NVRM: Xid (",),
+        pattern=r"NVRM: Xid \((?P<dev>PCI:[0-9a-fA-F:.]+)\): (?P<xid>8|13|31|43|45|109)\b",
+        cause=(
+            "a program did what the GPU does not permit (Xid 13, 31), hung on it (8, 109), or was ended with work on "
+            "it (43, 45): the program's own lines say more"
+        ),
+        remedy="read the traceback; CUDA_LAUNCH_BLOCKING=1 names the kernel; another attention or MoE backend",
+        versions="any",
+        source="NVIDIA Xid list",
+        example="NVRM: Xid (PCI:0000:c1:00): 31, pid=4242, name=VLLM::Worker_TP, Ch 00000008, MMU Fault",
     ),
     Signature(
         id="k_segv",
@@ -1597,8 +1616,8 @@ SIGNATURES = (
         side="systemd",
         rank="generic",
         ends=True,
-        needles=("Main process exited, code=killed, status=",),
-        pattern=r"Main process exited, code=killed, status=(?P<s>\d+)/(?P<n>\w+)",
+        needles=("Main process exited, code=killed, status=", "Main process exited, code=dumped, status="),
+        pattern=r"Main process exited, code=(?:killed|dumped), status=(?P<s>\d+)/(?P<n>\w+)",
         cause=(
             "a signal ended the main process: 9/KILL is the OOM killer or an operator, 15/TERM a stop, 6/ABRT, "
             "7/BUS and 11/SEGV a crash"
@@ -1629,6 +1648,87 @@ SIGNATURES = (
         versions="any",
         source="systemd",
         example="vllm.service: Main process exited, code=exited, status=203/EXEC",
+    ),
+    Signature(
+        id="sd_spawn",
+        kind="failure",
+        group="exited",
+        severity="fatal",
+        side="systemd",
+        rank="generic",
+        ends=True,
+        needles=("Failed at step ",),
+        pattern=r"Failed at step (?P<step>[A-Z_]+) spawning (?P<path>.+?): (?P<why>.+)",
+        cause="systemd could not start the program",
+        remedy="the option of the unit that the step is about",
+        versions="any",
+        source="systemd.exec(5)",
+        example="vllm.service: Failed at step EXEC spawning /opt/vllm/bin/vllm: No such file or directory",
+    ),
+    Signature(
+        id="sd_control",
+        kind="failure",
+        group="exited",
+        severity="fatal",
+        side="systemd",
+        rank="generic",
+        ends=True,
+        needles=("Control process exited, code=",),
+        pattern=r"Control process exited, code=(?P<how>\w+), status=(?P<s>\d+)(?:/(?P<n>\S+))?",
+        cause="a command that the unit runs before or after the program failed (ExecStartPre=, ExecStartPost=)",
+        remedy="what that command says, in the lines before",
+        versions="any",
+        source="seen with systemd 252",
+        example="vllm.service: Control process exited, code=exited, status=3/NOTIMPLEMENTED",
+    ),
+    Signature(
+        id="sd_condition",
+        kind="failure",
+        group="not_started",
+        severity="fatal",
+        side="systemd",
+        ends=True,
+        needles=("was skipped because ", "Condition check resulted in "),
+        pattern=(
+            r"was skipped because (?:of (?:an unmet|a failed) condition check \((?P<check>[^)]*)\)|"
+            r"no trigger condition checks were met|all trigger condition checks failed)|"
+            r"Condition check resulted in .* being skipped"
+        ),
+        cause="a Condition...= of the unit is not met on this host, so systemd did not start it",
+        remedy="make the condition true, or take it out of the unit: systemctl cat shows it",
+        versions="any",
+        source="systemd.unit(5); seen with systemd 252",
+        example="vllm.service was skipped because of an unmet condition check (ConditionPathExists=/dev/nvidia0).",
+    ),
+    Signature(
+        id="sd_assert",
+        kind="failure",
+        group="not_started",
+        severity="fatal",
+        side="systemd",
+        ends=True,
+        needles=("Starting requested but asserts failed", "Assertion failed for "),
+        pattern=r"Starting requested but asserts failed|^Assertion failed for ",
+        cause="an Assert...= of the unit is not met on this host, so systemd did not start it",
+        remedy="make it true, or take it out of the unit: systemctl cat shows it",
+        versions="any",
+        source="systemd.unit(5); seen with systemd 252",
+        example="vllm.service: Starting requested but asserts failed.",
+    ),
+    Signature(
+        id="sd_dependency",
+        kind="failure",
+        group="not_started",
+        severity="fatal",
+        side="systemd",
+        ends=True,
+        needles=("Dependency failed for ", "failed with result 'dependency'"),
+        pattern=r"^Dependency failed for |/start failed with result 'dependency'",
+        cause="a unit that this one needs could not be started (Requires=, BindsTo=), so systemd did not start it",
+        remedy="systemctl --failed names it; mend and start it first",
+        versions="any",
+        source="systemd.unit(5); seen with systemd 252",
+        example="Dependency failed for vllm.service - vLLM server kimi.",
     ),
     Signature(
         id="sd_restart",
@@ -1685,8 +1785,8 @@ SIGNATURES = (
         severity="fatal",
         side="systemd",
         ends=True,
-        needles=("tart operation timed out. Terminating",),
-        pattern=r"[Ss]tart operation timed out\. Terminating",
+        needles=("tart operation timed out. Terminating", "tart-pre operation timed out. Terminating"),
+        pattern=r"[Ss]tart(?:-pre)? operation timed out\. Terminating",
         cause="TimeoutStartSec shorter than the load (matters only for Type=notify/oneshot or ExecStartPost probes)",
         remedy="Type=exec and TimeoutStartSec=infinity",
         versions="any",
@@ -1754,11 +1854,28 @@ SIGNATURES = (
         side="systemd",
         needles=("Stopping ",),
         pattern=r"^Stopping \S",
-        cause="systemd was told to stop the service: systemctl stop or restart, or a shutdown of the host",
-        remedy="systemctl start it; who stopped it is in the journal around that time (sudo, sshd, ansible)",
+        cause=(
+            "systemd was told to stop the service: by systemctl stop or restart, by a unit that it is bound to or in "
+            "conflict with, or by a shutdown of the host"
+        ),
+        remedy="systemctl start it, after finding out who stopped it: sudo and ssh write to the journal",
         versions="any",
-        source="systemd: a service that ends by itself, or is started again after its end, has no such line",
+        source="seen with systemd 252",
         example="Stopping vllm@kimi.service - vLLM server kimi...",
+    ),
+    Signature(
+        id="sd_client",
+        kind="shutdown",
+        group="stopping",
+        severity="info",
+        side="systemd",
+        needles=(": Sent signal SIG",),
+        pattern=r": Sent signal (?P<n>SIG(?:TERM|INT|QUIT|ABRT|KILL)) to \w+ process \d+ .* on client request",
+        cause="somebody sent the service a signal by systemctl kill",
+        remedy="find out who: sudo and ssh write to the journal",
+        versions="any",
+        source="seen with systemd 252",
+        example="vllm@kimi.service: Sent signal SIGTERM to main process 265 (vllm) on client request.",
     ),
     Signature(
         id="sh_trigger",

@@ -20,7 +20,7 @@ import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import LogRecord
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import RunCommand
+from ansible_collections.modelfleet.serving.plugins.module_utils._unit_block import RunCommand
 
 #: journal entries taken at once; a start writes some hundreds, a service that answers requests any number
 JOURNAL_ENTRIES = 5000
@@ -145,8 +145,8 @@ def _entries_of(folder: str) -> list[os.DirEntry[str]]:
 class JournalSource:
     """A unit's journal: from its current start on, then by cursor, so that later restarts are in it.
 
-    What earlier starts wrote is left alone: a crash of last week must not be taken for one of the server that systemd
-    has brought back since.
+    What earlier starts wrote is left alone, unless systemd itself has repeated them: a crash of last week must not be
+    taken for one of the server that somebody has started since.
     """
 
     def __init__(
@@ -164,6 +164,8 @@ class JournalSource:
         self._read_at: t.Optional[tuple[t.Any, list[str]]] = None
         #: of the unit's current start, told by whoever reads its state
         self.invocation = ""
+        #: systemd has restarted the unit: what its earlier starts of this boot wrote is wanted too
+        self.looped = False
 
     def read(self) -> LogReading:
         limit, selection = self._selection()
@@ -183,13 +185,15 @@ class JournalSource:
         by_unit = [f"--unit={self._unit}"]
         if self._cursor:
             return JOURNAL_ENTRIES, [*by_unit, f"--after-cursor={self._cursor}"]
+        if self.looped:
+            return JOURNAL_ENTRIES, [*by_unit, "--boot"]
         if self.invocation:
-            # its processes' entries carry the first field, the manager's own about them the second
+            # entries of its processes carry the first field, those of systemd about them the second
             return JOURNAL_ENTRIES, [
                 f"_SYSTEMD_INVOCATION_ID={self.invocation}",
                 "+",
                 f"INVOCATION_ID={self.invocation}",
-                "_PID=1",
+                "_UID=0",
             ]
         return HISTORY_ENTRIES, [*by_unit, "--boot"]
 

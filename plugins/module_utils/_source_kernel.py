@@ -13,7 +13,7 @@ import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_journal import parse_entries
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import RunCommand
+from ansible_collections.modelfleet.serving.plugins.module_utils._unit_block import RunCommand
 
 #: entries taken at once
 ENTRIES = 500

@@ -17,9 +17,12 @@ import os
 import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import UnitState
-
-#: as ``module.run_command``: a list of arguments in, status, standard output and standard error out
-RunCommand = t.Callable[[t.Sequence[str]], tuple[int, str, str]]
+from ansible_collections.modelfleet.serving.plugins.module_utils._unit_block import (
+    RunCommand,
+    failed_needs,
+    needed,
+    queued_job,
+)
 
 PROPERTIES = (
     "LoadState",
@@ -34,6 +37,19 @@ PROPERTIES = (
     "InvocationID",
     "ControlGroup",
     "ExecMainStartTimestampMonotonic",
+    "Job",
+    "LoadError",
+    "ConditionResult",
+    "ConditionTimestampMonotonic",
+    "AssertResult",
+    "AssertTimestampMonotonic",
+    "Requires",
+    "Requisite",
+    "BindsTo",
+    "MemoryMax",
+    "RestartUSec",
+    "StartLimitBurst",
+    "StartLimitIntervalUSec",
 )
 #: hierarchies that carry systemd's tree: cgroup v1, the hybrid layout's v2 side, and v2 alone
 HIERARCHIES = ("systemd", "unified", "")
@@ -75,7 +91,26 @@ def unit_state(properties: t.Mapping[str, str]) -> UnitState:
         exec_main_code=number("ExecMainCode"),
         exec_main_status=number("ExecMainStatus"),
         invocation_id=properties.get("InvocationID", ""),
+        refused=_refused(properties),
+        load_error=properties.get("LoadError", "").partition(" ")[2].strip('"'),
+        memory_max=number("MemoryMax") or None,
+        restart_sec=properties.get("RestartUSec", ""),
+        start_limit=_start_limit(properties),
     )
+
+
+def _refused(properties: t.Mapping[str, str]) -> str:
+    """Which check of the unit its last start did not pass; a check that was never made has no time."""
+    for name in ("Condition", "Assert"):
+        checked = properties.get(f"{name}TimestampMonotonic", "0")
+        if checked not in ("", "0") and properties.get(f"{name}Result") == "no":
+            return name.lower()
+    return ""
+
+
+def _start_limit(properties: t.Mapping[str, str]) -> str:
+    burst, interval = properties.get("StartLimitBurst", ""), properties.get("StartLimitIntervalUSec", "")
+    return f"{burst} in {interval}" if burst not in ("", "0") and interval not in ("", "0", "infinity") else ""
 
 
 class UnitSource:
@@ -83,6 +118,8 @@ class UnitSource:
 
     def __init__(self, unit: str, run_command: RunCommand, systemctl: str = "systemctl") -> None:
         self._command = [systemctl, "show", unit, *(f"--property={name}" for name in PROPERTIES)]
+        self._unit = unit
+        self._systemctl = systemctl
         self._run = run_command
 
     def read(self) -> UnitReading:
@@ -93,7 +130,19 @@ class UnitSource:
             return UnitReading(None, error=f"{' '.join(self._command[:3])}: {reason}")
         started = properties.get("ExecMainStartTimestampMonotonic", "")
         started_s = int(started) / 1e6 if started.isdigit() and started != "0" else None
-        return UnitReading(unit_state(properties), properties.get("ControlGroup", ""), started_s)
+        state = self._blocked(unit_state(properties), properties)
+        return UnitReading(state, properties.get("ControlGroup", ""), started_s)
+
+    def _blocked(self, state: UnitState, properties: t.Mapping[str, str]) -> UnitState:
+        """What keeps it from running; asked only while it does not run."""
+        if state.active_state not in ("inactive", "failed", "deactivating"):
+            return state
+        if properties.get("Job", "0") not in ("", "0"):
+            job = queued_job(self._run, self._unit, self._systemctl)
+            return state._replace(job=job.type, waits_for=job.waits_for)
+        if state.active_state == "inactive" and not state.exec_main_code:
+            return state._replace(failed_needs=failed_needs(self._run, needed(properties), self._systemctl))
+        return state
 
 
 def cgroup_folders(
@@ -150,6 +199,18 @@ def oom_kills(control_group: str, root: str = "/sys/fs/cgroup", own: str = "/") 
     return None
 
 
+def host_oom_kills(vmstat: str = "/proc/vmstat") -> t.Optional[int]:
+    """How many processes of the whole host the OOM killer has ended since it booted.
+
+    Under cgroup v1 a group is gone, with its counter, as soon as its last process is: then this one is left.
+    """
+    with contextlib.suppress(OSError, ValueError), open(vmstat, encoding="ascii") as handle:
+        for line in handle:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return None
+
+
 class ControlGroups:
     """The cgroup file system as this host's systemd names its groups."""
 
@@ -183,6 +244,7 @@ __all__ = (
     "UnitSource",
     "cgroup_folders",
     "cgroup_pids",
+    "host_oom_kills",
     "oom_kills",
     "own_cgroup",
     "parse_show",

@@ -19,6 +19,7 @@ import typing as t
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
     GpuSample,
     HttpSample,
+    LogRecord,
     Observation,
     ProcSample,
     UnitState,
@@ -30,9 +31,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc im
     ProcReader,
     is_compiler,
 )
-from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import UnitReading
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import UnitReading, host_oom_kills
 
-#: the kernel's log is read on every such look, and at once when something has ended
+#: the kernel's log is read on every such look, and at once when something may have ended
 KERNEL_EVERY = 15
 #: files counted below a cache folder in one look
 CACHE_FILES = 5000
@@ -40,6 +41,9 @@ CACHE_EVERY = 5
 OOM_NOTE = (
     "The kernel's OOM killer has ended {count} of the service's processes: its memory limit or the host is too small."
 )
+
+
+_NOT_RUNNING = ("failed", "inactive", "deactivating")
 
 
 class Service(t.NamedTuple):
@@ -175,6 +179,8 @@ class Sources:
         self._looks = 0
         self._cache_bytes: t.Optional[int] = None
         self._main: t.Optional[tuple[str, int]] = None
+        self._before: frozenset[tuple[int, int]] = frozenset()
+        self._host_oom: t.Optional[int] = None
         #: more log is waiting, the next look should come at once
         self.more = False
 
@@ -191,7 +197,8 @@ class Sources:
         service = self._service.read()
         readings = [log.read() for log in self._logs]
         self.more = any(reading.more for reading in readings)
-        readings.append(self._kernel_log(service))
+        host_oom = host_oom_kills()
+        readings.append(self._kernel_log(service, host_oom))
         self._looks += 1
         pids = {proc.pid for proc in service.procs}
         gpus = self._gpus.read(pids) if self._gpus else None
@@ -201,7 +208,7 @@ class Sources:
         http = self._look_at_http(service, pids)
         return Observation(
             t=now,
-            log=tuple(record for reading in readings for record in reading.records),
+            log=in_order(record for reading in readings for record in reading.records),
             log_partial=next((reading.partial for reading in readings if reading.partial), ""),
             unit=service.unit,
             procs=service.procs,
@@ -212,15 +219,23 @@ class Sources:
             exit_code=service.exit_code,
             gone=service.ended,
             oom_kills=service.oom_kills,
+            host_oom_kills=host_oom,
             notes=(*service.notes, *notes),
         )
 
-    def _kernel_log(self, service: Service) -> LogReading:
+    def _kernel_log(self, service: Service, host_oom: t.Optional[int]) -> LogReading:
         if self._kernel is None:
             return LogReading()
         self._kernel.pids.update(proc.pid for proc in service.procs)
-        over = service.ended or (service.unit is not None and service.unit.active_state in ("failed", "inactive"))
-        return self._kernel.read() if over or self._looks % KERNEL_EVERY == 0 else LogReading()
+        alive = frozenset((proc.pid, proc.start_ticks) for proc in service.procs if proc.state not in "ZX")
+        lost, self._before = self._before - alive, alive
+        killed = host_oom != self._host_oom and self._host_oom is not None
+        self._host_oom = host_oom
+        unit = service.unit
+        over = service.ended or (unit is not None and (unit.active_state in _NOT_RUNNING or not unit.main_pid))
+        if over or lost or killed or self._looks % KERNEL_EVERY == 0:
+            return self._kernel.read()
+        return LogReading()
 
     def _look_at_http(self, service: Service, pids: t.Collection[int]) -> t.Optional[HttpSample]:
         if self._http is None:
@@ -251,6 +266,19 @@ def _main_process(service: Service) -> t.Optional[tuple[str, int]]:
     return None if service.ended or not service.procs else ("", 0)
 
 
+def in_order(records: t.Iterable[LogRecord]) -> tuple[LogRecord, ...]:
+    """By time, as far as it is known: what the kernel says of an end belongs before systemd's next start."""
+    keyed, last = [], float("-inf")
+    for record in records:
+        if record.side != "kernel" and record.at is not None:
+            last = record.at
+        at = record.at if record.at is not None else last
+        keyed.append((at, record))
+    if not any(record.side == "kernel" for _at, record in keyed):
+        return tuple(record for _at, record in keyed)
+    return tuple(record for _at, record in sorted(keyed, key=lambda pair: pair[0]))
+
+
 def tree_size(path: str, limit: int = CACHE_FILES) -> int:
     """Bytes of the files below ``path``, of the first ``limit`` of them; what vanishes meanwhile counts nothing."""
     total = 0
@@ -266,4 +294,4 @@ def tree_size(path: str, limit: int = CACHE_FILES) -> int:
     return total
 
 
-__all__ = ("FamilyService", "Service", "ServiceSource", "Sources", "UnitService", "tree_size")
+__all__ = ("FamilyService", "Service", "ServiceSource", "Sources", "UnitService", "in_order", "tree_size")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import typing
 
 #: signs of progress (see ``_progress_signs.py``)
-LOG, BAR, READ, FAULTS, CPU, VRAM, COMPILERS, CACHE = (
+LOG, BAR, READ, FAULTS, CPU, VRAM, COMPILERS, CACHE, QUEUE = (
     "log",
     "bar",
     "read",
@@ -20,6 +20,8 @@ LOG, BAR, READ, FAULTS, CPU, VRAM, COMPILERS, CACHE = (
     "vram",
     "compilers",
     "cache",
+    # systemd has the start in its queue
+    "queue",
 )
 
 #: signs that only work leaves behind
@@ -45,7 +47,7 @@ class Stage(typing.NamedTuple):
 
 
 STAGES = (
-    Stage("unit", 90, frozenset((LOG,)), frozenset()),
+    Stage("unit", 90, frozenset((LOG,)), frozenset((QUEUE,))),
     # imports: 15 to 25 s without a line on a fast host, minutes from a cold network file system
     Stage("process", 300, WORK | {CPU}, frozenset()),
     Stage("config", 300, WORK | {CPU}, frozenset()),
@@ -113,6 +115,7 @@ __all__ = (
     "LOG",
     "NAMES",
     "ORDER",
+    "QUEUE",
     "READ",
     "STAGES",
     "VRAM",

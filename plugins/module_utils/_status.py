@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import typing
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Forecast, Span
@@ -25,6 +26,52 @@ class Cause(typing.NamedTuple):
     remedy: str
 
 
+class Cycle(typing.NamedTuple):
+    """One start that is over, in a series of starts."""
+
+    #: id of its cause, and the line that said it
+    cause: str
+    line: str
+    #: the last stage it reached
+    stage: str
+    exit_code: typing.Optional[int] = None
+    signal: typing.Optional[str] = None
+    #: first line of it, seconds since the epoch; None where the log has no times
+    started_at: typing.Optional[float] = None
+    seconds: typing.Optional[float] = None
+    log_tail: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        ended = f"ended by {self.signal}" if self.signal else f"exit status {self.exit_code}"
+        how = "ended" if self.signal is None and self.exit_code is None else ended
+        after = f" after {self.seconds:.0f} s" if self.seconds is not None else ""
+        return f"{how}{after} in stage {self.stage}: {self.cause}" + (f": {self.line}" if self.line else "")
+
+    def like(self, other: Cycle) -> bool:
+        return (self.cause, self.line, self.exit_code, self.signal) == (
+            other.cause,
+            other.line,
+            other.exit_code,
+            other.signal,
+        )
+
+    def as_result(self) -> dict[str, typing.Any]:
+        started = None
+        if self.started_at is not None:
+            moment = datetime.datetime.fromtimestamp(self.started_at, datetime.timezone.utc)
+            started = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {
+            "started_at": started,
+            "seconds": None if self.seconds is None else round(self.seconds, 1),
+            "stage": self.stage,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "cause": self.cause,
+            "line": self.line,
+        }
+
+
 @dataclasses.dataclass(frozen=True)
 class JudgeConfig:
     """What this start must reach, and how patient to be."""
@@ -39,6 +86,10 @@ class JudgeConfig:
     checkpoint_bytes: typing.Optional[int] = None
     #: what earlier starts of the same kind took
     forecast: Forecast = dataclasses.field(default_factory=lambda: Forecast(()))
+    #: seconds a shard takes by the profile or the last start; None when nothing is expected
+    expected_shard_s: typing.Optional[float] = None
+    #: how often systemd may bring the service back before that counts as dead
+    restarts_allowed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +117,8 @@ class Status:
     #: name of the signal that ended the process, such as SIGKILL
     signal: typing.Optional[str] = None
     restarts: int = 0
+    #: the starts before this one, where systemd has brought the service back
+    cycles: tuple[Cycle, ...] = ()
     #: the wait should end now
     final: bool = False
     #: the last lines that matter
@@ -90,8 +143,9 @@ class Status:
             "exit_code": self.exit_code,
             "signal": self.signal,
             "restarts": self.restarts,
+            "cycles": [cycle.as_result() for cycle in self.cycles],
             "log_tail": list(self.log_tail),
         }
 
 
-__all__ = ("Cause", "JudgeConfig", "Status")
+__all__ = ("Cause", "Cycle", "JudgeConfig", "Status")

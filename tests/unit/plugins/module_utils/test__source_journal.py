@@ -117,7 +117,7 @@ def test_journal_goes_on_after_its_cursor() -> None:
     assert [record.text for record in source.read().records] == ["two"]
     limit = f"--lines={JOURNAL_ENTRIES}"
     assert run.asked == [
-        [limit, "_SYSTEMD_INVOCATION_ID=aa", "+", "INVOCATION_ID=aa", "_PID=1"],
+        [limit, "_SYSTEMD_INVOCATION_ID=aa", "+", "INVOCATION_ID=aa", "_UID=0"],
         [limit, "--unit=vllm@tiny.service", "--after-cursor=c2"],
         [limit, "--unit=vllm@tiny.service", "--after-cursor=c2"],
     ]

@@ -16,6 +16,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit im
     UnitSource,
     cgroup_folders,
     cgroup_pids,
+    host_oom_kills,
     oom_kills,
     own_cgroup,
     parse_show,
@@ -207,3 +208,76 @@ def test_control_groups_below_that_of_the_container(tmp_path: pathlib.Path) -> N
     assert groups.pids(UNIT) == (161,)
     assert groups.oom_kills(UNIT) is None
     assert ControlGroups(str(tmp_path), str(tmp_path / "none")).pids(UNIT) == ()
+
+
+# -- what keeps it from running
+
+IDLE = ABSENT.replace("not-found", "loaded") + "ExecMainCode=0\nJob=\nMemoryMax=infinity\n"
+JOBS = "1787 vllm@tiny.service start waiting\n└─ waiting for job 1737 (models.mount/start) - -\n"
+NEEDS = "Id=models.mount\nLoadState=loaded\nActiveState=failed\nResult=exit-code\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "commands"),
+    [
+        (RUNNING + "Job=12\n", {"job": "", "failed_needs": ()}, ["show"]),
+        (
+            IDLE.replace("Job=", "Job=1787"),
+            {"job": "start", "waits_for": ("models.mount/start",)},
+            ["show", "list-jobs"],
+        ),
+        (IDLE + "Requires=system.slice\n", {"failed_needs": ()}, ["show"]),
+        (IDLE + "BindsTo=models.mount\n", {"failed_needs": ("models.mount (exit-code)",)}, ["show", "show"]),
+        # it ran: what it needs is not why it does not any more
+        (KILLED + "BindsTo=models.mount\n", {"failed_needs": ()}, ["show"]),
+    ],
+    ids=["running", "queued", "needs nothing", "needs what failed", "has run"],
+)
+def test_what_keeps_it_from_running_is_asked_only_then(
+    text: str, expected: dict[str, t.Any], commands: list[str]
+) -> None:
+    asked: list[str] = []
+
+    def run(command: t.Sequence[str]) -> tuple[int, str, str]:
+        asked.append(command[1])
+        return 0, JOBS if command[1] == "list-jobs" else NEEDS if command[2] == "models.mount" else text, ""
+
+    state = UnitSource("vllm@tiny.service", run).read().state
+    assert state is not None
+    assert {key: getattr(state, key) for key in expected} == expected
+    assert asked == commands
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "ConditionResult=no\nConditionTimestampMonotonic=0\nAssertResult=no\nAssertTimestampMonotonic=0\n",
+            {"refused": ""},
+        ),
+        ("ConditionResult=no\nConditionTimestampMonotonic=5\nAssertResult=yes\n", {"refused": "condition"}),
+        ("ConditionResult=yes\nAssertResult=no\nAssertTimestampMonotonic=5\n", {"refused": "assert"}),
+        ("MemoryMax=41943040\n", {"memory_max": 41943040}),
+        ("MemoryMax=infinity\n", {"memory_max": None}),
+        ("StartLimitBurst=4\nStartLimitIntervalUSec=1min\nRestartUSec=2s\n", {"start_limit": "4 in 1min"}),
+        ("StartLimitBurst=5\nStartLimitIntervalUSec=0\n", {"start_limit": ""}),
+        (
+            'LoadError=org.freedesktop.systemd1.BadUnitSetting "Unit x.service has a bad unit file setting."\n',
+            {"load_error": "Unit x.service has a bad unit file setting."},
+        ),
+    ],
+)
+def test_more_of_a_unit(text: str, expected: dict[str, t.Any]) -> None:
+    state = unit_state(parse_show("LoadState=loaded\n" + text))
+    assert {key: getattr(state, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("pgfault 5\noom_kill 19\n", 19), ("pgfault 5\n", None), ("oom_kill x\n", None), (None, None)],
+)
+def test_host_oom_kills(tmp_path: pathlib.Path, text: str | None, expected: int | None) -> None:
+    path = tmp_path / "vmstat"
+    if text is not None:
+        path.write_text(text)
+    assert host_oom_kills(str(path)) == expected

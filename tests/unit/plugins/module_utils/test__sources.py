@@ -27,6 +27,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._sources import
     Service,
     Sources,
     UnitService,
+    in_order,
     tree_size,
 )
 
@@ -178,6 +179,36 @@ def test_the_kernel_is_asked_seldom_and_when_something_ended() -> None:
         ended = Sources(Script(RUNNING, service), kernel=kernel)
         ended.observe(0.0)
         assert [record.side for record in ended.observe(1.0).log] == ["kernel"]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        Service((proc(40),), unit=unit()),
+        Service((proc(40), proc(41, "ptxas"), proc(42, "ninja")._replace(state="Z")), unit=unit()),
+        Service(unit=unit("activating", 0)),
+        Service((proc(40), proc(41, "ptxas"), proc(42, "ninja")), unit=unit("deactivating")),
+    ],
+    ids=["a process less", "a zombie", "between two starts", "ending"],
+)
+def test_the_kernel_is_asked_when_something_may_have_ended(then: Service) -> None:
+    kernel = FakeKernel()
+    sources = Sources(Script(RUNNING, RUNNING, then), kernel=kernel)
+    reads = []
+    for now in range(3):
+        sources.observe(float(now))
+        reads.append(kernel.reads)
+    assert reads == [1, 1, 2]
+
+
+def test_what_the_kernel_says_stands_where_it_belongs() -> None:
+    journal = [LogRecord("exited", 1, "systemd", 10.0), LogRecord("restart", 1, "systemd", 15.0)]
+    file = LogRecord("no time")
+    kernel = LogRecord("killed", None, "kernel", 9.5)
+    assert [record.text for record in in_order([*journal, file, kernel])] == ["killed", "exited", "restart", "no time"]
+    # nothing is moved without need: clocks may be set back
+    back = [LogRecord("a", at=10.0), LogRecord("b", at=5.0)]
+    assert in_order(back) == tuple(back)
 
 
 def test_gpus_that_cannot_be_watched_are_noted() -> None:

@@ -77,6 +77,18 @@ def look(t: float, *lines: str, **kwargs: typing.Any) -> Observation:
     return Observation(t=t, log=tuple(LogRecord(line) for line in lines), **kwargs)
 
 
+def mixed(*lines: str) -> tuple[LogRecord, ...]:
+    """A journal: systemd's own lines are those marked so."""
+    return tuple(
+        LogRecord(line[len("systemd: ") :], 1, "systemd") if line.startswith("systemd: ") else LogRecord(line)
+        for line in lines
+    )
+
+
+def systemd(t: float, *lines: str, **kwargs: typing.Any) -> Observation:
+    return Observation(t=t, log=tuple(LogRecord(line, 1, "systemd") for line in lines), **kwargs)
+
+
 def judge(*looks: Observation, **config: typing.Any) -> Status:
     """The last answer; the wait must not have ended before."""
     wait = Judge(JudgeConfig(**config))
@@ -313,13 +325,6 @@ def test_a_server_that_answers_elsewhere_is_told_so() -> None:
     assert (status.stage, status.cause and status.cause.id) == ("http", "http_silent")
 
 
-def test_a_unit_that_nobody_starts() -> None:
-    waiting = unit("inactive", "dead", main_pid=0)
-    t, status = first_final(steady((), 1000, unit=lambda t: waiting))
-    assert t <= BY_NAME["unit"].budget_s + 2
-    assert (status.verdict, status.stage, status.cause and status.cause.id) == ("stalled", "unit", "unit_not_started")
-
-
 # -- slow, shards and ETA
 
 
@@ -414,6 +419,8 @@ def test_the_weights_of_a_drafter_lead_back_once() -> None:
 
 # -- dead
 
+BY_FORCE = "SIGKILL, by force: the OOM killer, kill -9, or systemd after a stop that took too long"
+
 
 def death(*looks: Observation, **config: typing.Any) -> Status:
     _t, status = first_final([*looks, look(looks[-1].t + 2), look(looks[-1].t + 5)], **config)
@@ -424,22 +431,23 @@ def death(*looks: Observation, **config: typing.Any) -> Status:
 def test_the_exit_status_in_words() -> None:
     status = death(look(0, BANNER), look(5, exit_code=-9))
     assert (status.exit_code, status.signal, status.cause and status.cause.id) == (-9, "SIGKILL", "sd_kill")
-    assert status.evidence == ("the server ended with status -9 (SIGKILL)",)
+    assert status.evidence == (f"the server ended with status -9 ({BY_FORCE})",)
 
 
 def test_a_unit_killed_by_a_signal() -> None:
     ended = unit("failed", "failed", result="signal", main_pid=0, exec_main_code=2, exec_main_status=9)
     status = death(look(0, BANNER, unit=unit()), look(5, unit=ended))
     assert (status.exit_code, status.signal) == (137, "SIGKILL")
-    assert status.evidence[0] == "the service failed with status 137 (SIGKILL), result signal"
-    assert "Restart=always of its unit decides whether it comes back" in status.evidence
+    assert status.evidence[0] == f"the service failed with status 137 ({BY_FORCE}), result signal"
 
 
 def test_a_unit_that_fails_before_its_process() -> None:
     ended = unit("failed", "failed", result="exit-code", main_pid=0, exec_main_code=1, exec_main_status=203)
     status = death(look(0, unit=unit("activating", "start", main_pid=0)), look(1, unit=ended))
     assert (status.stage, status.exit_code, status.cause and status.cause.id) == ("unit", 203, "sd_exit")
-    assert status.evidence[0] == "the service failed with status 203 (EXEC, the path of ExecStart=), result exit-code"
+    assert status.evidence[0] == (
+        "the service failed with status 203 (EXEC: systemd could not execute the program), result exit-code"
+    )
 
 
 def test_a_service_that_ended_before_the_watch_is_dead_at_the_first_look() -> None:
@@ -488,7 +496,10 @@ def test_a_restart_loop_is_not_waited_through(again: UnitState) -> None:
     assert t == 4
     assert (status.verdict, status.cause and status.cause.id) == ("dead", "cuda_oom")
     assert status.restarts == again.n_restarts
-    assert "systemd starts it again" in status.evidence[0]
+    assert "systemd starts it again" in status.evidence[0] or status.evidence == (
+        f"start 1 of 1: ended after 4 s in stage engine: cuda_oom: {status.cycles[0].line}",
+        "restart loop: systemd has started it again 1 time",
+    )
 
 
 def test_restarts_before_the_watch_are_not_a_loop() -> None:
@@ -592,6 +603,429 @@ def test_a_stop_that_was_asked_for_is_no_failure_but_an_end() -> None:
 def test_a_survived_complaint_does_not_kill() -> None:
     error = "(APIServer pid=1) ERROR 11-30 22:55:01 [x.py:1] GatedRepoError: 401 Client Error"
     assert judge(look(0, BANNER, error), look(20, ENGINE), look(60)).verdict == "progressing"
+
+
+# -- a unit that does not run
+
+IDLE = unit("inactive", "dead", main_pid=0)
+SKIPPED = "x.service was skipped because of an unmet condition check (ConditionPathExists=/dev/nvidia0)."
+
+
+@pytest.mark.parametrize(
+    ("idle", "cause", "evidence"),
+    [
+        (IDLE, "unit_not_started", "the unit is not active, and no start of it is under way"),
+        (IDLE._replace(load_state="not-found"), "unit_not_found", "systemd does not know the unit"),
+        (IDLE._replace(load_state="masked"), "unit_masked", "the unit is masked"),
+        (
+            IDLE._replace(load_state="bad-setting", load_error="Unit x.service has a bad unit file setting."),
+            "unit_bad",
+            "systemd cannot load the unit: Unit x.service has a bad unit file setting.",
+        ),
+        (IDLE._replace(refused="condition"), "sd_condition", "the unit is not active, and no start of it is under way"),
+        (IDLE._replace(refused="assert"), "sd_assert", "the unit is not active, and no start of it is under way"),
+        (
+            IDLE._replace(failed_needs=("models.mount (exit-code)",)),
+            "sd_dependency",
+            "the unit needs what failed: models.mount (exit-code)",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "_" in value else "",
+)
+def test_a_unit_that_does_not_run_is_dead_within_a_few_looks(idle: UnitState, cause: str, evidence: str) -> None:
+    t, status = first_final(steady((), 60, step=2, unit=lambda t: idle))
+    assert t <= 4
+    assert (status.verdict, status.stage, status.cause and status.cause.id) == ("dead", "unit", cause)
+    assert status.evidence[0] == evidence
+    # a single look says the same
+    assert judge(look(0, unit=idle)).verdict == "dead"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (SKIPPED, "sd_condition"),
+        ("x.service: Starting requested but asserts failed.", "sd_assert"),
+        ("Dependency failed for x.service - vLLM server kimi.", "sd_dependency"),
+        ("Stopping x.service - vLLM server kimi...", "sd_stopping"),
+        ("x.service: Sent signal SIGTERM to main process 265 (vllm) on client request.", "sd_client"),
+        # systemd forgets a unit that ended well; its journal does not
+        ("x.service: Deactivated successfully.", "sd_done"),
+        ("x.service: Main process exited, code=dumped, status=11/SEGV", "sd_kill"),
+    ],
+)
+def test_the_journal_tells_what_systemd_has_forgotten(line: str, cause: str) -> None:
+    t, status = first_final([systemd(0, line, unit=IDLE), *(look(float(n), unit=IDLE) for n in range(1, 9))])
+    assert t <= 4
+    assert (status.verdict, status.cause and status.cause.id) == ("dead", cause)
+    assert status.cause is not None
+    assert status.cause.line == line
+
+
+def test_a_unit_that_is_started_after_all_is_not_dead() -> None:
+    looks = [look(float(t), unit=IDLE) for t in range(3)]
+    status = judge(*looks, look(3, BANNER, unit=unit(), procs=(proc(1, "vllm"),)), look(60, ENGINE, unit=unit()))
+    assert (status.verdict, status.stage) == ("progressing", "engine")
+
+
+QUEUED = IDLE._replace(job="start", waits_for=("models.mount/start", "disk.service/start"))
+
+
+def test_a_start_that_waits_for_other_units_is_waited_for_and_names_them() -> None:
+    status = judge(*(look(float(t), unit=QUEUED) for t in range(0, 120, 2)))
+    assert (status.verdict, status.stage) == ("progressing", "unit")
+    assert status.evidence[0] == (
+        "systemd has a start job for the unit, which waits for models.mount (start), disk.service (start)"
+    )
+    t, status = first_final(steady((), 1000, unit=lambda t: QUEUED))
+    assert BY_NAME["unit"].budget_s * WEAK_FACTOR < t <= BY_NAME["unit"].budget_s * WEAK_FACTOR + 4
+    assert (status.verdict, status.cause and status.cause.id) == ("stalled", "unit_queued")
+
+
+def test_a_restart_by_hand_is_no_end_and_the_new_start_is_judged_for_itself() -> None:
+    old, new = unit(invocation_id="a"), unit(invocation_id="b", main_pid=20)
+    going = unit("deactivating", "stop-sigterm", invocation_id="a", job="restart")
+    engine = (proc(1, "vllm"), proc(2, "VLLM::EngineCor"))
+    stopping = "Stopping x.service - vLLM server kimi..."
+    status = judge(
+        look(0, BANNER, ENGINE, OOM, unit=old, procs=engine),
+        systemd(10, stopping, unit=going, procs=engine[:1]),
+        look(20, unit=going, procs=engine[:1]),
+        systemd(22, "x.service: Deactivated successfully.", "Stopped x.service.", "Started x.service.", unit=new),
+        look(24, BANNER, unit=new, procs=(proc(20, "vllm"),)),
+        look(40, unit=new, procs=(proc(20, "vllm"),)),
+    )
+    assert (status.verdict, status.stage, status.cause, status.cycles) == ("progressing", "config", None, ())
+    assert status.evidence[-1] == "somebody started it anew meanwhile: this is about the new start"
+
+
+def test_a_restart_by_hand_without_a_journal() -> None:
+    looks = [
+        look(0, BANNER, unit=unit(invocation_id="a"), procs=(proc(1, "vllm"), proc(2, "VLLM::EngineCor"))),
+        *(look(float(t), unit=unit(invocation_id="b"), procs=(proc(20, "vllm"),)) for t in range(2, 20)),
+    ]
+    assert judge(*looks).verdict == "progressing"
+
+
+# -- who stopped it
+
+STOPPING = "Stopping x.service - vLLM server kimi..."
+TRIGGERED = "(APIServer pid=1) INFO 11-30 23:05:23 [launcher.py:254] [shutdown] API server: shutdown triggered"
+GONE = unit("inactive", "dead", main_pid=0, exec_main_code=1, exec_main_status=0)
+
+
+@pytest.mark.parametrize(
+    ("looks", "cause"),
+    [
+        ([systemd(5, STOPPING), look(6, TRIGGERED, unit=GONE)], "sd_stopping"),
+        # the two write at the same moment
+        ([look(5, TRIGGERED), systemd(6, STOPPING, unit=GONE)], "sd_stopping"),
+        ([look(5, unit=unit("deactivating", "stop-sigterm", job="stop")), look(9, unit=GONE)], "sd_stopping"),
+        ([look(5, TRIGGERED, unit=GONE)], "sh_trigger"),
+        ([look(5, unit=GONE)], "sd_done"),
+        ([systemd(5, "x.service: Deactivated successfully.", unit=GONE)], "sd_done"),
+        # it was failing when it was stopped
+        ([look(4, OOM), systemd(5, STOPPING, unit=GONE)], "cuda_oom"),
+        # what it complained of and survived was not its end
+        ([look(4, OOM, SERVING), systemd(5, STOPPING, unit=GONE)], "sd_stopping"),
+    ],
+    ids=[
+        "stop",
+        "stop, told late",
+        "stop job",
+        "signal",
+        "by itself",
+        "by itself, in the journal",
+        "failing",
+        "serving",
+    ],
+)
+def test_who_stopped_it(looks: list[Observation], cause: str) -> None:
+    status = death(look(0, BANNER, unit=unit()), *looks)
+    assert status.cause is not None
+    assert status.cause.id == cause
+
+
+# -- the OOM killer
+
+SIGKILLED = unit("failed", "failed", result="signal", main_pid=0, exec_main_code=2, exec_main_status=9)
+EXITED = unit("failed", "failed", result="exit-code", main_pid=0, exec_main_code=1, exec_main_status=1)
+CHILD_DIED = (
+    "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': -9}"
+)
+KERNEL_OOM = "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=VLLM::EngineCor,pid=2,uid=998"
+LIMITED = EXITED._replace(memory_max=40 * 2**20)
+
+
+@pytest.mark.parametrize(
+    ("looks", "evidence"),
+    [
+        (
+            [look(4, unit=unit(), oom_kills=1), look(6, CHILD_DIED, unit=LIMITED, oom_kills=1)],
+            "the control group counts 1 of its processes ended by the kernel's OOM killer; "
+            "MemoryMax= of the unit is 40 MiB",
+        ),
+        # the group, and its counter, had gone with its last process
+        (
+            [look(4, unit=SIGKILLED, host_oom_kills=8)],
+            "in that moment the kernel's OOM killer ended a process on this host",
+        ),
+        (
+            [look(4, unit=unit(), host_oom_kills=8), look(5, unit=SIGKILLED, host_oom_kills=8)],
+            "in that moment the kernel's OOM killer ended a process on this host",
+        ),
+        (
+            [look(4, unit=SIGKILLED._replace(result="oom-kill"))],
+            "systemd saw the kernel's OOM killer end it (result oom-kill)",
+        ),
+        ([Observation(t=4, log=(LogRecord(KERNEL_OOM, None, "kernel"),), unit=SIGKILLED)], "kernel: " + KERNEL_OOM),
+    ],
+    ids=["of a child", "counted by the host", "counted a look before", "by systemd", "by the kernel"],
+)
+def test_the_oom_killer_is_the_cause(looks: list[Observation], evidence: str) -> None:
+    status = death(look(0, BANNER, unit=unit(), oom_kills=0, host_oom_kills=7), *looks)
+    assert status.cause is not None
+    assert status.cause.id == "k_oom"
+    assert evidence in status.evidence
+
+
+@pytest.mark.parametrize(
+    ("looks", "cause"),
+    [
+        # the host has killed somebody, but this one exited by itself
+        ([look(4, unit=EXITED, host_oom_kills=8)], "sd_exit"),
+        # somebody was killed long before
+        (
+            [look(4, unit=unit(), host_oom_kills=8), look(9, unit=unit()), look(12, unit=SIGKILLED, host_oom_kills=8)],
+            "sd_kill",
+        ),
+        # it had named its cause before
+        ([look(4, OOM, unit=unit()), look(5, unit=SIGKILLED, oom_kills=1)], "cuda_oom"),
+    ],
+    ids=["exited", "another time", "dying already"],
+)
+def test_not_every_kill_is_the_oom_killers(looks: list[Observation], cause: str) -> None:
+    status = death(look(0, BANNER, unit=unit(), oom_kills=0, host_oom_kills=7), *looks)
+    assert status.cause is not None
+    assert status.cause.id == cause
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("NVRM: Xid (PCI:0000:c1:00): 79, pid=2, name=VLLM::EngineCor, GPU has fallen off the bus.", "k_xid"),
+        ("NVRM: GPU 0000:c1:00.0: GPU has fallen off the bus.", "k_aer"),
+        # says that a program went wrong, which tells less than the program
+        ("NVRM: Xid (PCI:0000:c1:00): 31, pid=2, name=VLLM::EngineCor, Ch 00000008, MMU Fault", "cuda_oom"),
+    ],
+)
+def test_what_the_kernel_says_of_a_gpu(line: str, cause: str) -> None:
+    seen = Observation(t=4, log=(LogRecord(line, None, "kernel"), LogRecord(OOM)), unit=EXITED)
+    status = death(look(0, BANNER, unit=unit()), seen)
+    assert status.cause is not None
+    assert status.cause.id == cause
+
+
+# -- in words
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended", "cause", "line", "words"),
+    [
+        (
+            ["systemd: x.service: Failed at step USER spawning /opt/vllm/bin/vllm: No such process"],
+            EXITED._replace(exec_main_status=217),
+            "sd_exit",
+            "x.service: Failed at step USER spawning /opt/vllm/bin/vllm: No such process",
+            "systemd could not start the program: status 217/USER, it could not take on the user",
+        ),
+        (
+            ["systemd: x.service: Main process exited, code=exited, status=226/NAMESPACE"],
+            EXITED._replace(exec_main_status=226),
+            "sd_exit",
+            "x.service: Main process exited, code=exited, status=226/NAMESPACE",
+            "systemd could not start the program: status 226/NAMESPACE, it could not set up the sandbox's view of the "
+            "files",
+        ),
+        # no line of the table, no traceback: what the program said last, not what systemd said of it
+        (
+            [
+                "INFO starting",
+                "error: the model folder is empty",
+                "systemd: x.service: Main process exited, code=exited, status=1/FAILURE",
+                "systemd: x.service: Failed with result 'exit-code'.",
+            ],
+            EXITED,
+            "sd_exit",
+            "error: the model folder is empty",
+            "the main process ended by itself with status 1 (a Python error)",
+        ),
+        (
+            [
+                "pre-check failed: no VRAM",
+                "systemd: x.service: Control process exited, code=exited, status=3/NOTIMPLEMENTED",
+            ],
+            EXITED._replace(exec_main_code=0, exec_main_status=0),
+            "sd_control",
+            "pre-check failed: no VRAM",
+            "a command that the unit runs before or after the program failed (ExecStartPre=, ExecStartPost=)",
+        ),
+        (
+            ["systemd: x.service: Main process exited, code=dumped, status=11/SEGV"],
+            SIGKILLED._replace(exec_main_code=3, exec_main_status=11),
+            "sd_kill",
+            "x.service: Main process exited, code=dumped, status=11/SEGV",
+            "a signal ended the main process: SIGSEGV, native code crashed on memory that is not its own",
+        ),
+    ],
+    ids=["step", "status", "own words", "before the program", "core dump"],
+)
+def test_the_cause_in_words(lines: list[str], ended: UnitState, cause: str, line: str, words: str) -> None:
+    status = death(look(0, unit=unit()), Observation(t=4, log=mixed(*lines), unit=ended))
+    assert status.cause is not None
+    assert (status.cause.id, status.cause.line, status.cause.cause) == (cause, line, words)
+
+
+def test_who_is_left_behind_is_named_with_what_it_holds() -> None:
+    limit = record(
+        "TimeoutError: Timed out waiting for engine core processes to start. This is often caused by slow weight "
+        "loading for large models. Waited 600s",
+        "ERROR",
+    )
+    left = tuple(proc(2 + n, f"VLLM::Worker_TP{n}") for n in range(6))
+    held = tuple(GpuSample(n, 80 * GIB, 96 * GIB, 0, ours_bytes=75 * GIB) for n in range(8))
+    status = death(
+        look(0, BANNER, procs=(proc(1, "vllm"), *left), gpus=held),
+        look(600, limit, procs=left, gpus=held, exit_code=1),
+        look(602, procs=left, gpus=held, exit_code=1),
+    )
+    assert status.cause is not None
+    assert status.cause.id == "ready_timeout"
+    assert "VLLM_ENGINE_READY_TIMEOUT_S=86400" in status.cause.remedy
+    assert status.evidence[-1] == (
+        "still there: VLLM::Worker_TP0 (pid 2), VLLM::Worker_TP1 (pid 3), VLLM::Worker_TP2 (pid 4), "
+        "VLLM::Worker_TP3 (pid 5) and 2 more, 600.0 GiB of GPU memory"
+    )
+
+
+# -- loops
+
+
+def cycle(number: int, *lines: str, code: int = 1) -> tuple[str, ...]:
+    return (
+        "systemd: Started x.service - vLLM server kimi.",
+        *lines,
+        f"systemd: x.service: Main process exited, code=exited, status={code}/FAILURE",
+        "systemd: x.service: Failed with result 'exit-code'.",
+        f"systemd: x.service: Scheduled restart job, restart counter is at {number}.",
+        "systemd: Stopped x.service - vLLM server kimi.",
+    )
+
+
+LIMIT = (
+    "systemd: x.service: Start request repeated too quickly.",
+    "systemd: x.service: Failed with result 'exit-code'.",
+)
+BUSY = record("ValueError: Free memory on device cuda:0 (20.1/95.6 GiB) on startup is less than desired GPU", "ERROR")
+
+
+def test_every_cycle_of_a_loop_has_its_cause_and_the_first_is_that_of_the_loop() -> None:
+    """The first start leaves workers behind that the later ones suffer from."""
+    ended = EXITED._replace(n_restarts=3, result="exit-code", start_limit="4 in 1min")
+    log = mixed(*cycle(1, BANNER, ENGINE, OOM), *cycle(2, BANNER, ENGINE, BUSY), *cycle(3, BANNER, BUSY), *LIMIT)
+    timed = tuple(entry._replace(at=1_796_100_264.0 + n) for n, entry in enumerate(log))
+    status = judge(Observation(t=0, log=timed, unit=ended))
+    assert (status.verdict, status.final, status.cause and status.cause.id) == ("dead", True, "cuda_oom")
+    assert (status.restarts, status.exit_code, status.stage) == (3, 1, "engine")
+    assert [(c.cause, c.stage, c.exit_code, c.seconds) for c in status.cycles] == [
+        ("cuda_oom", "engine", 1, 5.0),
+        ("gpu_busy", "engine", 1, 5.0),
+        ("gpu_busy", "engine", 1, 4.0),
+    ]
+    assert status.as_result()["cycles"][0] == {
+        "started_at": "2026-12-01T04:44:24Z",
+        "seconds": 5.0,
+        "stage": "engine",
+        "exit_code": 1,
+        "signal": None,
+        "cause": "cuda_oom",
+        "line": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 3 has",
+    }
+    assert [line.partition(":")[0] for line in status.evidence] == [
+        "start 1 of 3",
+        "starts 2 to 3 of 3",
+        "systemd has given up",
+    ]
+    assert status.evidence[-1] == "systemd has given up: too many starts in a short time (4 in 1min are allowed)"
+
+
+def test_a_start_in_the_midst_of_a_loop_is_watched_with_what_came_before() -> None:
+    running = unit(n_restarts=1, invocation_id="b", main_pid=20)
+    seen = Observation(t=0, log=mixed(*cycle(1, BANNER, OOM), "systemd: Started x.service.", BANNER), unit=running)
+    status = judge(seen, look(10, ENGINE, unit=running))
+    assert (status.verdict, status.stage, status.restarts) == ("progressing", "engine", 1)
+    assert "restart loop: systemd has started it again 1 time" in status.evidence
+    assert status.evidence[-1].startswith(
+        "the start before this one: exit status 1 after 0 s in stage engine: cuda_oom"
+    )
+    # and ends with it
+    again = unit("activating", "auto-restart", main_pid=0, exec_main_code=1, exec_main_status=1, n_restarts=1)
+    again = again._replace(invocation_id="b", restart_sec="10s")
+    t, status = first_final([seen, look(10, OOM, unit=again)])
+    assert (t, status.verdict, status.cause and status.cause.id) == (10, "dead", "cuda_oom")
+    assert status.evidence[-1] == "Restart=always of its unit brings it back after 10s: systemctl stop ends that"
+
+
+def test_a_look_that_shows_the_next_start_before_the_unit_does() -> None:
+    """The unit is read before the journal: the restart may fall between the two."""
+    old = unit(invocation_id="a", exec_main_code=0)
+    new = unit(invocation_id="b", n_restarts=1, main_pid=20)
+    looks = [
+        look(0, BANNER, unit=old),
+        Observation(t=2, log=mixed(*cycle(1, OOM)[1:], "systemd: Started x.service.", BANNER), unit=old),
+        look(4, ENGINE, unit=new),
+        look(6, unit=new),
+    ]
+    status = judge(*looks, restarts_allowed=2)
+    assert (status.verdict, status.stage, len(status.cycles), status.restarts) == ("progressing", "engine", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict"), [(BUSY, "progressing"), (OOM, "dead")], ids=["another cause", "the same cause"]
+)
+def test_restarts_that_are_allowed_are_waited_for_until_a_cause_repeats(second: str, verdict: str) -> None:
+    pause = unit("activating", "auto-restart", main_pid=0, exec_main_code=1, exec_main_status=1, invocation_id="a")
+    looks = [
+        look(0, BANNER, unit=unit(invocation_id="a")),
+        look(2, OOM, unit=pause),
+        look(9, unit=pause),
+        Observation(t=10, log=mixed(*cycle(1)[1:]), unit=unit(invocation_id="b", n_restarts=1)),
+        look(12, BANNER, unit=unit(invocation_id="b", n_restarts=1)),
+        look(20, second, unit=pause._replace(invocation_id="b", n_restarts=1)),
+    ]
+    wait = Judge(JudgeConfig(restarts_allowed=2))
+    said = [wait.feed(seen) for seen in looks]
+    assert [status.verdict for status in said[:-1]] == ["progressing"] * 5
+    assert said[1].evidence[0] == "systemd starts it again, restart 1 of 2 that are waited for"
+    assert (said[-1].verdict, said[-1].final) == (verdict, verdict == "dead")
+
+
+def test_more_restarts_than_allowed_are_a_loop() -> None:
+    looks = [look(0, BANNER, unit=unit())]
+    looks += [
+        Observation(t=5.0 * n, log=mixed(*cycle(n, OOM if n % 2 else BUSY)[1:], BANNER), unit=unit(n_restarts=n))
+        for n in range(1, 5)
+    ]
+    t, status = first_final(looks, restarts_allowed=2)
+    assert (t, status.verdict, status.cause and status.cause.id) == (15, "dead", "cuda_oom")
+    assert [c.cause for c in status.cycles] == ["cuda_oom", "gpu_busy", "cuda_oom"]
+
+
+def test_a_loop_without_a_journal() -> None:
+    t, status = first_final(
+        [look(0, unit=unit(invocation_id="a")), look(2, unit=unit(invocation_id="b", n_restarts=1))]
+    )
+    assert (t, status.verdict, len(status.cycles)) == (2, "dead", 1)
 
 
 # -- properties

@@ -102,14 +102,22 @@ def test_sources_on_a_host_without_systemd() -> None:
     )
 
 
-def test_journal_follows_the_unit() -> None:
+@pytest.mark.parametrize(
+    ("restarts", "selection"),
+    [
+        (0, "_SYSTEMD_INVOCATION_ID=aa + INVOCATION_ID=aa _UID=0"),
+        # what the starts before this one wrote tells what ended them
+        (2, "--unit=vllm@kimi.service --boot"),
+    ],
+)
+def test_journal_follows_the_unit(restarts: int, selection: str) -> None:
     asked: list[str] = []
 
     def run(command: t.Sequence[str]) -> tuple[int, str, str]:
         asked.append(" ".join(command))
         if command[0] == "systemctl":
-            return 0, "LoadState=loaded\nActiveState=active\nInvocationID=aa\nNRestarts=0\n", ""
+            return 0, f"LoadState=loaded\nActiveState=active\nInvocationID=aa\nNRestarts={restarts}\n", ""
         return 0, "", ""
 
     sources(options(unit="vllm@kimi"), run).observe(0.0)
-    assert asked[1].endswith("_SYSTEMD_INVOCATION_ID=aa + INVOCATION_ID=aa _PID=1")
+    assert asked[1].endswith(selection)
