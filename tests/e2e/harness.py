@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pathlib
@@ -43,6 +44,19 @@ def call(argv: t.Sequence[str], timeout: float = 600, env: t.Mapping[str, str] |
         check=False,
     )
     return Done(done.returncode, done.stdout)
+
+
+def spellings(secret: str) -> list[str]:
+    """How a secret may stand in a text: as it is, and within base64 of something longer, at each of the three offsets.
+
+    Of the base64 those characters are taken that do not depend on what is around the secret.
+    """
+    found = [secret]
+    for offset in range(3):
+        text = base64.b64encode(b"\0" * offset + secret.encode()).decode().rstrip("=")
+        whole = (offset + len(secret)) // 3 * 4
+        found.append(text[(0, 2, 3)[offset] : whole])
+    return found
 
 
 class Lab:
@@ -128,6 +142,18 @@ class Lab:
         )
         assert done.rc == 0, done.out
         return json.loads(done.out)
+
+    def leaks(self, host: str, secret: str) -> tuple[set[str], str]:
+        """Files of a host that have the secret in any spelling; and what its journal, units and command lines have."""
+        # the brackets keep the search itself from being found
+        words = " ".join(f"-e {shlex.quote(f'{word[:-1]}[{word[-1]}]')}" for word in spellings(secret))
+        files = self.host(host, f"grep -rl {words} /etc /var/lib/modelfleet /srv/models /root/.ansible* /tmp; true")
+        shown = self.host(
+            host,
+            f"journalctl --no-pager -a | grep {words}; systemctl show '*' | grep {words}; "
+            f"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -ao {words}; true",
+        )
+        return set(files.split()), shown
 
     def wait_for(self, host: str, command: str, seconds: float, every: float = 0.5) -> str:
         """Run a command on a host until it succeeds; its output."""

@@ -30,6 +30,13 @@ def _one_server_at_a_time(lab):
     lab.host("demo1", f"systemctl reset-failed {UNIT}; systemctl restart {UNIT}; true", timeout=180)
 
 
+def test_status_tells_a_service_that_was_stopped_from_one_that_died(lab):
+    since = lab.host("demo2", f"systemctl show -p StateChangeTimestamp --value {UNIT}").strip()
+    done = lab.playbook("playbooks/status.yml", "--limit", "demo2")
+    assert f"{UNIT}: inactive (dead) since {since}" in done.out, done.out
+    assert "server: stopped by request" in done.out, done.out
+
+
 @pytest.fixture
 def stopped(lab):
     # KILL at once: a server that is still starting ignores TERM

@@ -12,6 +12,9 @@ import pytest
 
 from .harness import BIN, TOP, call
 
+#: a piece of the state of the emulated GPUs
+FOREIGN = "/etc/modelfleet-lab/nvml.d/e2e-foreign.state"
+
 
 def own(folder):
     """An environment in which the clone is out of reach: neither its ansible.cfg nor pytest's path to it."""
@@ -80,3 +83,41 @@ def test_remove_by_full_name_leaves_nothing(lab, installed):
     assert left.strip() == "", left
     again = by_name(lab, installed, "modelfleet.serving.remove", "--limit", "demo2")
     assert again.rc == 0 and again.changed()["demo2"] == 0, again.out
+
+
+@pytest.fixture
+def foreign(lab):
+    """A process that is none of ours holds memory of a GPU of demo2."""
+    lab.host("demo2", "systemd-run --unit=e2e-foreign --collect sleep infinity")
+    lab.host("demo2", f"echo gpu 3 process $(systemctl show -p MainPID --value e2e-foreign) 75G >{FOREIGN}")
+    yield
+    lab.host("demo2", f"rm {FOREIGN}; systemctl stop e2e-foreign")
+
+
+def test_what_a_refused_deployment_left_is_found_and_removed(lab, foreign):
+    refused = lab.playbook("playbooks/deploy_kimi.yml", "--limit", "demo2")
+    assert refused.rc != 0
+    (row,) = (
+        line
+        for line in refused.out.splitlines()
+        if "demo2" in line and "failed in gpu_reclaim" in line and "kimi-demo" in line
+    )
+    assert "held by processes that are not ours to end" in row
+    left = "ls -d /srv/models/*/*/* /var/lib/modelfleet 2>/dev/null; true"
+    folders = lab.host("demo2", left).split()
+    assert len(folders) == 3, folders
+    book = (
+        "playbooks/remove.yml",
+        "--limit",
+        "demo2",
+        "-e",
+        "modelfleet_instance=kimi",
+        "-e",
+        "modelfleet_remove_snapshots=true",
+    )
+    foretold = lab.playbook(*book, "--check")
+    assert foretold.rc == 0 and all(folder in foretold.out for folder in folders[:2]), foretold.out
+    assert lab.host("demo2", left).split() == folders
+    removed = lab.playbook(*book)
+    assert removed.rc == 0 and all(folder in removed.out for folder in folders[:2]), removed.out
+    assert lab.host("demo2", left).strip() == ""

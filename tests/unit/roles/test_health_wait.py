@@ -105,7 +105,8 @@ def test_where_a_host_failed(name: str, arguments: dict[str, t.Any], where: str)
 @pytest.mark.parametrize(
     ("outcome", "why"),
     [
-        ({"msg": "GPU memory is held:\n- pid 7"}, "GPU memory is held:"),
+        ({"msg": "GPU memory is held:\n- pid 7\n- pid 8"}, "GPU memory is held: - pid 7"),
+        ({"msg": "The disk is too small.\nMake room."}, "The disk is too small."),
         ({"msg": ["one", "two"]}, "one two"),
         ({}, "no reason given"),
         (
