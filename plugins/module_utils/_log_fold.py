@@ -28,9 +28,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._stages import 
 from ansible_collections.modelfleet.serving.plugins.module_utils._tracebacks import TRACEBACK, Tracebacks
 from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import (
     ECHO_OF_LINES,
-    ECHOES,
     Bar,
     Line,
+    bar_before_record,
     is_echo,
     is_json_record,
     parse_bar,
@@ -43,14 +43,12 @@ if typing.TYPE_CHECKING:
 
 _ROWS: tuple[typing.Union[Signature, StageLine], ...] = (*SIGNATURES, *STAGE_LINES)
 _SIGNATURES = len(SIGNATURES)
-#: stands behind the numbers of the rows for what repeats configuration
-_ECHO = len(_ROWS)
 _PATTERNS = tuple(re.compile(row.pattern, re.DOTALL) for row in _ROWS)
 
 
 def _numbered() -> dict[str, list[int]]:
     """Every text that makes a line worth reading, with the rows that want it."""
-    numbers: dict[str, list[int]] = {TRACEBACK: [], **{text: [_ECHO] for text in ECHOES}}
+    numbers: dict[str, list[int]] = {text: [] for text in (TRACEBACK, ECHO_OF_LINES)}
     for number, row in enumerate(_ROWS):
         for needle in row.needles:
             numbers.setdefault(needle, []).append(number)
@@ -74,6 +72,8 @@ _CALM = _marks(BAR, MATTERS)
 _INSIDE = _marks(PLAIN, BAR, MATTERS)
 
 _KERNEL_NAMES = ("vllm", "VLLM", "python", "pt_main", "ray::")
+#: of a line, how much is the server's own word
+_ALL, _BEGINNING, _NONE = "all", "beginning", "none"
 _CAUSES_KEPT = 16
 #: lines kept to be shown
 _TAIL = 5
@@ -262,6 +262,9 @@ class LogFold:
     def _line(self, text: str, key: bytes, side: str, owner: str) -> None:
         self.lines += 1
         rows = _KINDS.rows(key)
+        drawn = bar_before_record(text)
+        if drawn is not None:
+            self._take_bar(drawn, rows)
         records = plain_records(text) if is_json_record(text) else (text,)
         # a list, since every one is to be read
         if not any([self._record(parse_line(record), rows, side, owner) for record in records]):
@@ -274,27 +277,30 @@ class LogFold:
 
     def _record(self, line: Line, rows: typing.Sequence[int], side: str, owner: str) -> bool:
         """Whether it is a heartbeat."""
-        drawn = parse_bar(line.text)
+        own = self._own_words(line)
+        drawn = parse_bar(line.text) if own == _ALL and not line.level else None
         if drawn is not None:
             self._take_bar(drawn, rows)
             return False
         if side == "service":
             self._tracebacks.line(line, owner, self.stop is None)
             self._author(line)
-        repeats = self._repeats(line, rows)
-        if not repeats:
+        if own == _ALL:
             self._match(line, side, rows)
-        if side == "service":
-            self._stage(line.text, rows, echo=repeats)
-        return self._heartbeat(line, rows)
+        if side == "service" and own != _NONE:
+            self._stage(line.text, rows, beginning=own == _BEGINNING)
+        return own == _ALL and self._heartbeat(line, rows)
 
-    def _repeats(self, line: Line, rows: typing.Sequence[int]) -> bool:
-        """Whether any word may be in it. A record of several lines has the same header on each of them."""
+    def _own_words(self, line: Line) -> str:
+        """How much of a line is the server's own word. Any other word may be in what it repeats."""
+        # a record of several lines has the same header on each of them
         header = (line.proc, line.stamp, line.origin)
-        if (rows and rows[-1] == _ECHO) and is_echo(line.text):
-            self._echo = header if ECHO_OF_LINES in line.text else None
-            return True
-        return header == self._echo
+        if header == self._echo:
+            return _NONE
+        if not is_echo(line.text):
+            return _ALL
+        self._echo = header if ECHO_OF_LINES in line.text else None
+        return _BEGINNING
 
     def _heartbeat(self, line: Line, rows: typing.Sequence[int]) -> bool:
         if _HEARTBEATS.isdisjoint(rows) or not any(_PATTERNS[n].search(line.text) for n in rows if n in _HEARTBEATS):
@@ -336,13 +342,12 @@ class LogFold:
                 if line.proc.startswith(author):
                     self._enter(stage)
 
-    def _stage(self, text: str, rows: typing.Sequence[int], *, echo: bool = False) -> None:
-        """``echo``: only what the line begins with is the server's own word."""
+    def _stage(self, text: str, rows: typing.Sequence[int], *, beginning: bool = False) -> None:
         for number in rows:
-            if not _SIGNATURES <= number < _ECHO:
+            if number < _SIGNATURES:
                 continue
             pattern = _PATTERNS[number]
-            if pattern.match(text) if echo else pattern.search(text):
+            if pattern.match(text) if beginning else pattern.search(text):
                 row = STAGE_LINES[number - _SIGNATURES]
                 self._enter(row.stage)
                 self.seen.add(row.id)

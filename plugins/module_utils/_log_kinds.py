@@ -45,12 +45,14 @@ _ACCESS = re.compile(r'"[A-Z]+ [^\s"]+ HTTP/')
 _ACCESS_NEEDLE = " HTTP/"
 _STATISTICS = "Avg prompt throughput: "
 _BAR_NEEDLE = "%|"
-_BAR = re.compile(r":\s*%\|[^|]*\|\s*[.kMGTP]*/[.kMGTP]* \[:+<[:?]+,")
+#: to the end of the line: a record may follow on the same one
+_BAR = re.compile(r":\s*%\|[^|]*\|\s*[.kMGTP]*/[.kMGTP]* \[:+<[:?]+,[^\]]*\]?\s*$")
 _WEIGHTS_NEEDLE = "% Completed | "
 #: frames of the server's main process: when such a traceback ends, so does the process
 MAIN_FRAMES = ("/cli/main.py", "/bin/vllm", "_run_module_as_main", "openai/api_server.py")
 _PREFIX = rf"\((?:{PREFIX_NAMES})[^()]*? pid=\)\s"
 _HEADER = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - :: \[[^\]\s:]+:\] "
+_RECORD = " - :: ["
 #: one more space than what belongs to prefix and header, or nothing at all behind them
 _CONTINUED = re.compile(rf"(?:(?:{_PREFIX})?{_HEADER}|{_PREFIX}|)(?: |\s*$)")
 #: how much of a line is searched for what makes it an echo of a request
@@ -112,7 +114,10 @@ class Kinds(dict[bytes, int]):
     def _found(text: str) -> int:
         if _ACCESS.search(text) or _STATISTICS in text:
             return QUIET
-        return BAR if _BAR.search(text) and _WEIGHTS_NEEDLE not in text else MATTERS
+        if any(echo in text[:_HEAD] for echo in ECHOED_REQUESTS):
+            return PLAIN
+        bar = _BAR.search(text) and _WEIGHTS_NEEDLE not in text and _RECORD not in text
+        return BAR if bar else MATTERS
 
     def rows(self, key: bytes) -> tuple[int, ...]:
         """The numbers of all rows that may match a line with this key, in order."""

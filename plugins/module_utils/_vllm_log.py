@@ -231,6 +231,14 @@ def parse_bar(text: str) -> typing.Optional[Bar]:
     )
 
 
+def bar_before_record(text: str) -> typing.Optional[Bar]:
+    """The state of a bar that has not ended its line when a record was written behind it."""
+    if "% Completed | " not in text and "%|" not in text:
+        return None
+    record = _RECORD.search(text)
+    return parse_bar(text[: record.start()]) if record else None
+
+
 __all__ = (
     "ECHOED_REQUESTS",
     "ECHOES",
@@ -238,6 +246,7 @@ __all__ = (
     "PREFIX_NAMES",
     "Bar",
     "Line",
+    "bar_before_record",
     "is_echo",
     "is_json_record",
     "parse_bar",

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import pathlib
 import re
 
@@ -104,18 +105,52 @@ def test_healthy_starts_were_found() -> None:
     assert len(HEALTHY) == 15
 
 
-@pytest.mark.parametrize(
-    "echo",
-    [
-        "(APIServer pid=1) INFO 11-30 22:55:00 [utils.py:233] non-default args: {'model_tag': 'm', 'note': '%s'}",
-        "(EngineCore pid=2) INFO 11-30 22:55:41 [core.py:109] Initializing a V1 LLM engine (v0.20.0) with config: '%s'",
-        "(EngineCore pid=2) ERROR 11-30 22:54:27 [dump_input.py:72] Dumping input data for V1 LLM engine (v0.32.0): %s",
-    ],
+_API = "(APIServer pid=1) INFO 11-30 22:55:00 [utils.py:233] "
+_JSON = (
+    '{"asctime": "2026-11-30 22:55:00,123", "levelname": "%s", "name": "vllm.x", "processName": "EngineCore", '
+    '"process": 2, "message": '
 )
-def test_echoed_configuration_means_nothing(echo: str) -> None:
-    for row in SIGNATURES:
-        log = fold(echo % row.example.replace("\n", " "))
-        assert (log.specific, log.generic, log.ending, log.stop) == (None, None, None, None), row.id
+_ENGINE = "(EngineCore pid=2) ERROR 11-30 22:54:27 [x.py:72] "
+_DEBUG = "(APIServer pid=1) DEBUG 11-30 22:55:00 [x.py:1] "
+ECHOES = {
+    "arguments": _API + "non-default args: {'model_tag': 'm', 'note': '%s'}",
+    "engine": _API + "Initializing a V1 LLM engine (v0.20.0) with config: '%s'",
+    "engine, no prefix": "INFO 11-30 22:55:41 [core.py:109] Initializing a V1 LLM engine (v0.20.0) with config: '%s'",
+    "dump": _ENGINE + "Dumping input data for V1 LLM engine (v0.32.0): %s",
+    "scheduler": _ENGINE + "Dumping scheduler output for model execution: %s",
+    "chat template": f"{_API}Using supplied chat template:\r\n{_API}{{%% x %%}}\r\n{_API}%s\r\n{_API}end",
+    "request (to 0.11)": _API + "Received request cmpl-1: prompt: '%s', params: SamplingParams(n=1)",
+    "request": _API + "Received request chatcmpl-1: params: SamplingParams(stop=['%s']), lora_request: None.",
+    "request, DEBUG": _DEBUG + "Request cmpl-1 details: prompt: '%s', prompt_token_ids: []",
+    "request body, DEBUG": _DEBUG + 'Request cmpl-1 JSON body: {"prompt": "%s"}',
+    "answer": _API + "Generated response cmpl-1 (streaming complete): output: '%s', finish_reason: stop",
+    "access log": '(APIServer pid=1) INFO:     10.0.0.1:1 - "GET /v1/%s HTTP/1.1" 404 Not Found',
+    "engine, JSON": _JSON % "INFO" + '"Initializing a V1 LLM engine (v0.32.0) with config: %s"}',
+    "request, JSON": _JSON % "INFO" + '"Received request cmpl-1: prompt: %s"}',
+    "answer, JSON": _JSON % "ERROR" + '"Generated response cmpl-1: output: %s"}',
+}  # fmt: skip
+
+
+def echo_of(form: str, text: str) -> str:
+    text = text.replace("\n", " ")
+    if form.startswith("{"):
+        text = json.dumps(text)[1:-1]
+    elif "HTTP/" in form:
+        text = text.replace(" ", "%20").replace('"', "%22")
+    return form % text
+
+
+@pytest.mark.parametrize("form", ECHOES.values(), ids=ECHOES)
+def test_what_is_only_repeated_means_nothing(form: str) -> None:
+    own = LogFold()
+    stages = set(own.feed([LogRecord(form % "x")]).stages)
+    for row in (*SIGNATURES, *STAGE_LINES):
+        log = LogFold()
+        news = log.feed([LogRecord(echo_of(form, row.example))])
+        found = (log.specific, log.generic, log.ending, log.stop, log.exception, log.heartbeats, log.weights)
+        assert found == (None, None, None, None, "", 0, None), row.id
+        assert set(news.stages) == stages, row.id
+        assert log.seen == own.seen, row.id
 
 
 def test_source_text_in_a_traceback_means_nothing() -> None:
