@@ -140,9 +140,9 @@ def test_modules_of_the_collection_run_with_the_interpreter_that_has_their_libra
     for path in sorted((role / "tasks").glob("*.yml")):
         for task in tasks_of(load(path)):
             if any(key.startswith("modelfleet.serving.") for key in task):
-                assert task["vars"]["ansible_python_interpreter"] == "{{ host_tools_python }}", (
-                    f"{path}: {task['name']}"
-                )
+                # another host may have its libraries elsewhere
+                python = "{{ item.python }}" if "delegate_to" in task else "{{ host_tools_python }}"
+                assert task["vars"]["ansible_python_interpreter"] == python, f"{path}: {task['name']}"
 
 
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)
