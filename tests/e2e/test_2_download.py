@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+
 import pytest
 
 from .harness import HUB
@@ -77,6 +79,19 @@ def test_a_byte_flipped_on_the_wire_never_lands(lab, tmp_path):
     assert not result.get("failed"), result
     for shard in shards(result):
         assert lab.host("demo1", f"sha256sum {result['path']}/{shard['path']}").split()[0] == shard["sha256"]
+
+
+def test_a_download_that_is_killed_is_taken_up_again_and_leaves_nothing(lab, tmp_path):
+    lab.host("demo1", f"rm -rf {ROOT}")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        running = pool.submit(lab.module, "demo1", "hf_snapshot", args(max_rate=10_000_000), tmp_path)
+        lab.wait_for("demo1", "grep -qs bytes_done /root/.ansible_async/modelfleet-hf_snapshot-*/progress.json", 60)
+        # with its wrapper: nobody is left to write a result, as after a reboot
+        lab.host("demo1", "pkill -KILL -f 'async_wrapper.py|AnsiballZ_hf_snapshot'")
+        result = running.result()
+    assert not result.get("failed"), result
+    assert "started again (1/3)" in result["_output"], result["_output"]
+    assert lab.host("demo1", "ls /root/.ansible_async").strip() == ""
 
 
 def test_a_disk_too_small_fails_before_the_first_byte(lab, tmp_path):
