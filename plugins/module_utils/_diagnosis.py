@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Span
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import GpuSample
+from ansible_collections.modelfleet.serving.plugins.module_utils._redact import redact
 from ansible_collections.modelfleet.serving.plugins.module_utils._wait import View
 
 GIB = 1024**3
@@ -24,14 +24,8 @@ LINE_LENGTH = 300
 #: how finely a time that only grows is shown, so that a line changes when something moved and not with every look
 ELAPSED_STEP = 30
 
-_SECRETS = (
-    # vLLM echoes its arguments, the keys among them: 'api_key': ['one', 'two']
-    (re.compile(r"""((?:api[_-]?key|hf[_-]?token)['"]?\s*[:=]\s*)(?:\[[^\]]*\]|[^\s,)}\]]+)""", re.I), r"\1***"),
-    (re.compile(r"(Bearer\s+)[^\s'\"]+"), r"\1***"),
-    (re.compile(r"\bhf_[A-Za-z0-9]{20,}\b"), "***"),
-    (re.compile(r"(--(?:api-key|hf-token)[ =])\S+"), r"\1***"),
-)
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+#: keys of the result whose text is the collection's own: no secret can be in it, and no word of it may go
+_OURS = ("id", "cause", "remedy", "verdict", "stage", "name", "signal", "unit_state", "started_at", "eta_basis")
 
 
 class Target(t.NamedTuple):
@@ -54,16 +48,6 @@ class Target(t.NamedTuple):
         if self.log_file:
             return f"tail -n 100 {shlex.quote(self.log_file)}"
         return f"ps -o pid,ppid,stat,etime,args --pid {self.pid} --ppid {self.pid}"
-
-
-def redact(text: str, secrets: t.Collection[str] = ()) -> str:
-    """Without keys, tokens and control characters."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
-    for pattern, replacement in _SECRETS:
-        text = pattern.sub(replacement, text)
-    return _CONTROL.sub("", text)
 
 
 def duration(seconds: float) -> str:
@@ -189,7 +173,10 @@ def _scrub(value: t.Any, secrets: t.Collection[str]) -> t.Any:
     if isinstance(value, str):
         return redact(value, secrets)
     if isinstance(value, dict):
-        return {key: _scrub(item, secrets) for key, item in value.items()}
+        return {
+            key: item if key in _OURS and isinstance(item, str) else _scrub(item, secrets)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_scrub(item, secrets) for item in value]
     return value
@@ -211,20 +198,26 @@ def _headline(target: Target, view: View) -> str:
 def message(target: Target, view: View, secrets: t.Collection[str] = ()) -> str:
     """The diagnosis: verdict, stage, cause, remedy, evidence, the lines that matter, what to type next."""
     status = view.status
-    lines = [_headline(target, view)]
+
+    def foreign(text: str) -> str:
+        """What others wrote, or may have."""
+        return redact(text, secrets)
+
+    lines = [foreign(_headline(target, view))]
     if status.cause is not None:
         lines.append(f"Cause ({status.cause.id}): {status.cause.cause}")
         if status.cause.line:
-            lines.append(f"  said: {status.cause.line[:LINE_LENGTH]}")
+            lines.append(foreign(f"  said: {status.cause.line[:LINE_LENGTH]}"))
         if status.cause.remedy:
             lines.append(f"Remedy: {status.cause.remedy}")
     evidence = _evidence(view)
     if evidence:
-        lines += ["Evidence:", *(f"  - {item}" for item in evidence)]
+        lines += ["Evidence:", *(foreign(f"  - {item}") for item in evidence)]
     if status.log_tail:
-        lines += ["Log lines that matter:", *(f"  {line[:LINE_LENGTH]}" for line in status.log_tail[-MESSAGE_LINES:])]
-    lines.append(f"Next: {target.next_command()}")
-    return "\n".join(redact(line, secrets) for line in lines)
+        tail = status.log_tail[-MESSAGE_LINES:]
+        lines += ["Log lines that matter:", *(foreign(f"  {line[:LINE_LENGTH]}") for line in tail)]
+    lines.append(foreign(f"Next: {target.next_command()}"))
+    return "\n".join(lines)
 
 
 __all__ = (
@@ -234,7 +227,6 @@ __all__ = (
     "duration",
     "message",
     "progress_line",
-    "redact",
     "tokens_per_second",
     "vram",
 )

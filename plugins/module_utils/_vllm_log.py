@@ -12,6 +12,8 @@ import json
 import re
 import typing
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._redact import redact
+
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 #: how the names of vLLM's processes begin
@@ -72,11 +74,6 @@ ECHOES = (
 )
 _ALL_ECHOES = (*ECHOED_REQUESTS, *ECHOES)
 
-_SECRETS = re.compile(
-    r"(?P<name>(?:api[_-]?key|token|secret|password)s?['\"]?\s*[:=]\s*\[?\s*['\"]?)(?P<value>[^'\"\s,\]}]+)",
-    re.IGNORECASE,
-)
-_TOKENS = re.compile(r"\b(?:hf_|sk-)[A-Za-z0-9_-]{12,}|(?<=Bearer )\S+")
 _SHOWN = 600
 
 
@@ -182,7 +179,7 @@ def presentable(text: str) -> str:
         start = text.find(echo)
         if start >= 0:
             text = f"{text[: start + len(echo)]} ..."
-    text = _TOKENS.sub("***", _SECRETS.sub(r"\g<name>***", text)).strip()
+    text = redact(text).strip()
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."
 
 

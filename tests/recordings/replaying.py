@@ -13,6 +13,7 @@ import json
 import pathlib
 import re
 import typing
+import zlib
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._cycles import ANEW, Splitter
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
@@ -285,10 +286,43 @@ def _is_plain_end(status: Status) -> bool:
     return status.cause is not None and status.cause.id == "sd_done"
 
 
+class NoEvidence(Exception):
+    """There is nothing in the recording that could be judged; the text says why."""
+
+
+#: of a file that is text, at most this share of its bytes is none
+_STRANGE_SHARE = 0.2
+_TEXT = bytes(range(0x20, 0x7F)) + b"\n\r\t\x1b\x07\x08"
+
+
 def read_bytes(path: pathlib.Path) -> bytes:
-    """A file, also one that is compressed."""
+    """A file, also one that is compressed. Raises OSError, and :class:`NoEvidence` for what is no recording."""
     data = path.read_bytes()
-    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as exc:
+        raise NoEvidence(f"{path} is gzipped and damaged: {exc}") from exc
+
+
+def is_text(data: bytes) -> bool:
+    """A log may hold a few bytes that are no text, such as those of a crash; UTF-8 of any language is text."""
+    strange = data.decode("utf-8", errors="replace").count("\ufffd")
+    strange += len([byte for byte in data.translate(None, _TEXT) if byte < 0x20 or byte == 0x7F])
+    return strange <= len(data) * _STRANGE_SHARE
+
+
+def check_evidence(
+    path: pathlib.Path, log: bytes, rows: typing.Optional[typing.Sequence[dict]], exit_code: typing.Optional[int]
+) -> None:
+    """Raises :class:`NoEvidence`. Samples or an exit status are evidence too: a server may die without a word."""
+    if not is_text(log[: 1 << 20]):
+        raise NoEvidence(f"{path} is not text: neither a log, nor a typescript, nor the text of a journal")
+    if rows is not None and not all(isinstance(row, dict) and "t" in row for row in rows):
+        raise NoEvidence("each line of the samples has to be an object with the key t, the second of the recording")
+    if not log.strip() and not rows and exit_code is None:
+        raise NoEvidence(f"{path} is empty: it says nothing about any server, and neither samples nor exit code do")
 
 
 def main(argv: typing.Sequence[str]) -> int:
@@ -306,10 +340,13 @@ def main(argv: typing.Sequence[str]) -> int:
             with options.samples.open(encoding="utf-8") as lines:
                 rows = [json.loads(line) for line in lines if line.strip()]
         log = read_bytes(options.log)
+        check_evidence(options.log, log, rows if options.samples is not None else None, options.exit_code)
+    except NoEvidence as exc:
+        parser.error(f"no evidence: {exc}")
     except OSError as exc:
-        parser.error(f"{exc.filename or options.log} cannot be read: {exc.strerror or exc}")
+        parser.error(f"no evidence: {exc.filename or options.log} cannot be read: {exc.strerror or exc}")
     except ValueError as exc:
-        parser.error(f"{options.samples} is not JSON lines: {exc}")
+        parser.error(f"no evidence: {options.samples} is not JSON lines: {exc}")
     status = replay(log, rows, options.exit_code, options.at)
     print(json.dumps(status.as_result(), indent=2, ensure_ascii=False))
     return 0

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
 import re
@@ -162,6 +163,53 @@ def test_the_command_takes_an_exit_code() -> None:
     assert (said["verdict"], said["exit_code"], said["signal"]) == ("dead", 143, "SIGTERM")
     assert said["evidence"][0] == "the server ended with status 143 (SIGTERM, somebody asked it to stop)"
     assert set(said["cause"]) == {"id", "line", "cause", "remedy"}
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "why"),
+    [
+        (b"", (), "is empty: it says nothing about any server, and neither samples nor exit code do"),
+        (b"\n \r\n", (), "is empty: it says nothing about any server, and neither samples nor exit code do"),
+        (bytes(range(256)) * 40, (), "is not text: neither a log, nor a typescript, nor the text of a journal"),
+        (b"\x7fELF" + b"\0" * 500, (), "is not text: neither a log, nor a typescript, nor the text of a journal"),
+        (gzip.compress(b""), (), "is empty: it says nothing about any server, and neither samples nor exit code do"),
+        (gzip.compress(b"x" * 999)[:20], (), "is gzipped and damaged: "),
+        (b"\x1f\x8b no", (), "is gzipped and damaged: "),
+        ("folder", (), "cannot be read: Is a directory"),
+        (None, (), "cannot be read: No such file or directory"),
+        (b"x", ("--samples", "{dir}/none"), "none cannot be read: No such file or directory"),
+        (b"x", ("--samples", "{log}"), "log is not JSON lines: "),
+        (b"[1]", ("--samples", "{log}"), "each line of the samples has to be an object with the key t"),
+    ],
+    ids=["empty", "blank", "bytes", "program", "gzip of nothing", "cut gzip", "bad gzip", "folder", "missing"]
+    + ["samples missing", "samples no JSON", "samples no objects"],
+)
+def test_what_is_no_recording_is_an_error(
+    tmp_path: pathlib.Path, content: bytes | str | None, arguments: tuple[str, ...], why: str
+) -> None:
+    log = tmp_path / "log"
+    if isinstance(content, bytes):
+        log.write_bytes(content)
+    elif content:
+        log.mkdir()
+    given = [argument.format(dir=tmp_path, log=log) for argument in arguments]
+    done = subprocess.run([RECORDINGS.parent / "replay", log, *given], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "replay: error: no evidence: " in done.stderr
+    assert why in done.stderr
+
+
+def test_an_exit_code_is_evidence_without_a_log(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    said = run(str(log), "--exit-code", "137")
+    assert (said["verdict"], said["signal"]) == ("dead", "SIGKILL")
+
+
+@pytest.mark.parametrize("text", ["Загрузка модели\n" * 9, "模型加载完成\n" * 9, "\x1b[36mINFO\x1b[0m \rx\n"])
+def test_text_of_any_language_is_text(text: str) -> None:
+    assert replaying.is_text(text.encode())
+    assert replaying.is_text(text.encode() + b"\xff\xfe")
 
 
 # -- reading

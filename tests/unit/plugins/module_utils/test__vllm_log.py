@@ -151,7 +151,7 @@ def test_pieces_are_split_at_either_line_end() -> None:
     ("text", "shown"),
     [
         ("non-default args: {'api_key': ['sk-abcdef'], 'port': 1}", "non-default args: ..."),
-        ("got api_key='s3cr3t' here", "got api_key='***' here"),
+        ("got api_key='s3cr3t' here", "got api_key=*** here"),
         ("--hf-token: hf_abcdefghijklmnopq", "--hf-token: ***"),
         ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
         ("max_tokens is 16", "max_tokens is 16"),
