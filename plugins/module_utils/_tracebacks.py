@@ -19,6 +19,8 @@ TRACEBACK = "Traceback (most recent call last)"
 #: a traceback whose end never came (its process died in the middle) is given up after so many lines, whoever wrote them
 _PATIENCE = 2000
 _OPEN = 32
+#: lines of others that may stand between an exception and what it says of itself
+_BETWEEN = 50
 
 
 class _Traceback:
@@ -43,6 +45,7 @@ class Tracebacks:
         self.busy = False
         #: whatever comes next has to be read
         self.asks = False
+        self._asked: tuple[str, int] = ("", 0)
         self._open: dict[str, _Traceback] = {}
         self._lines = 0
 
@@ -61,10 +64,7 @@ class Tracebacks:
         text = line.text
         owner = line.proc or owner
         if self.asks:
-            # pydantic says what is wrong one line below its exception
-            self.asks = False
-            if text.startswith("  ") and "rror, " in text:
-                self._replace(text.strip())
+            self._answer(text, owner)
         if text.startswith(TRACEBACK):
             if len(self._open) < _OPEN:
                 self._open[owner] = _Traceback(bare=not line.level)
@@ -86,15 +86,24 @@ class Tracebacks:
             return
         del self._open[owner]
         if counts and line.level in ("", "ERROR", "CRITICAL"):
-            self._take(text.strip(), current.main)
+            self._take(text.strip(), current.main, owner)
 
-    def _take(self, text: str, main: bool) -> None:
+    def _answer(self, text: str, owner: str) -> None:
+        """pydantic says what is wrong one line below its exception."""
+        asked, left = self._asked
+        self._asked = (asked, left - 1)
+        self.asks = owner != asked and left > 1
+        if owner == asked and text.startswith("  ") and "rror, " in text:
+            self._replace(text.strip())
+
+    def _take(self, text: str, main: bool, owner: str) -> None:
         if text.startswith("KeyboardInterrupt"):
             return
         self.exception = self.exception or text
         if main:
             self.main_exception = text
         self.asks = "validation error" in text
+        self._asked = (owner, _BETWEEN)
 
     def _replace(self, text: str) -> None:
         if "validation error" in self.exception:
