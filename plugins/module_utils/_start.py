@@ -96,6 +96,9 @@ class Start:
             self._ending_since = None
         elif self._ending_since is None and (self._log.ending or self._log.stop or self._log.main_exception):
             self._ending_since = t
+        elif self._ending_since is not None and (entered or news.bars):
+            # others are still at work: nothing is over before they stop as well
+            self._ending_since = t
         return self._status(t, end)
 
     def close(self, t: float) -> tuple[Cycle, Cause]:
