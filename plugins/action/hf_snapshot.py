@@ -47,4 +47,7 @@ class ActionModule(DetachedAction):
             parts.append(f"ETA {duration(state['eta_s'])}")
         if state.get("retries"):
             parts.append(f"{state['retries']} retries, last: {message}")
+        elif message and not state.get("rate_bytes_s"):
+            # nothing moves: it is said what is waited for
+            parts.append(message)
         return "  ".join(parts)

@@ -55,11 +55,18 @@ class Way(t.NamedTuple):
     note: str = ""
 
 
-def foresee(path: str, seen: os.stat_result, into: str, ways: t.Sequence[str], wanted: Wanted) -> Way:
-    """How the file at ``path`` can come into the folder ``into``, without leaving anything there."""
+def foresee(
+    path: str, seen: os.stat_result, into: str, ways: t.Sequence[str], wanted: Wanted, no_reflink: dict[int, str]
+) -> Way:
+    """How the file at ``path`` can come into the folder ``into``, without leaving anything there.
+
+    ``no_reflink`` has what was found out before, by device.
+    """
     notes = []
     for way in ways:
-        problem = _no_reflink(path, into) if way == REFLINK else link_problem(path, seen, into, wanted)
+        if way == REFLINK and seen.st_dev not in no_reflink:
+            no_reflink[seen.st_dev] = _no_reflink(path, into)
+        problem = no_reflink[seen.st_dev] if way == REFLINK else link_problem(path, seen, into, wanted)
         if not problem:
             return Way(way)
         notes.append(f"no {way}: {problem}")

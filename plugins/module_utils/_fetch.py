@@ -75,6 +75,7 @@ class Fetcher:
                 return self._from(index, part, alone)
             except NotYet as answer:
                 if self._ledger.not_yet(index, answer):
+                    self._meter.say(f"{path}: waiting for {self._ledger.name(index)}, which is getting it")
                     waiting[index] = answer
             except (Stopped, StorageError):
                 raise

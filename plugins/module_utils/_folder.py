@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import typing as t
 
@@ -26,6 +27,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     Manifest,
     RemoteFile,
     from_json,
+    listed_file,
 )
 
 #: where the files of a commit lie; the first that has a file counts
@@ -42,6 +44,7 @@ COMMIT_FOLDERS = (
 )
 #: a cache of huggingface_hub: content by digest, whatever commit it came with
 CACHES = ("hub/models--{name}", "models--{name}", "")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 #: folders of our snapshots of a repository, whose manifests know more content by digest
 SIBLINGS = ("snapshots/{name}", "{name}")
 
@@ -110,9 +113,9 @@ def resolve(root: str, repo_id: str, revision: str) -> str:
     """The commit that a cache of huggingface_hub knows a branch or tag by; empty where none does."""
     for folder in CACHES:
         path = os.path.join(root, folder.format(name=repo_id.replace("/", "--")), "refs", revision)
-        text = _read(path)
-        if text:
-            return text.strip()
+        text = (_read(path) or "").strip()
+        if COMMIT.fullmatch(text):
+            return text
     return ""
 
 
@@ -149,7 +152,7 @@ def read_tree(path: str, commit: str) -> Listing | None:
         files = []
         for name, info in tree["files"].items():
             lfs = info.get("lfs_sha256")
-            files.append(RemoteFile(name, info["size"], SHA256 if lfs else GIT_SHA1, lfs or info["blob_id"]))
+            files.append(listed_file(name, info["size"], SHA256 if lfs else GIT_SHA1, lfs or info["blob_id"]))
         return Listing(commit, tuple(files))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -34,6 +34,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     SHA256,
     Listing,
     RemoteFile,
+    listed_file,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Offer
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply_http import WebSupplier
@@ -286,7 +287,10 @@ def remote_file(item: t.Any) -> RemoteFile:
             f"The listing has no size or digest for {item.rfilename}, so that it could not be verified: "
             "the endpoint is a mirror that leaves them out. Use another endpoint."
         )
-    return RemoteFile(item.rfilename, item.size, SHA256 if item.lfs else GIT_SHA1, digest)
+    try:
+        return listed_file(item.rfilename, item.size, SHA256 if item.lfs else GIT_SHA1, digest)
+    except ValueError as exc:
+        raise HubError(f"The endpoint does not list as the Hub does: {exc}. Is it a faithful mirror?") from None
 
 
 __all__ = (

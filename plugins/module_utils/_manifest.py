@@ -14,6 +14,7 @@ nobody touched it since: modification time and inode.
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 
 #: raised when a reader of today could not understand what is written
@@ -25,6 +26,7 @@ MANIFEST = f"{OWN_DIR}/manifest.json"
 #: algorithm of a published digest: LFS content, or what git itself stores
 SHA256 = "sha256"
 GIT_SHA1 = "git_sha1"
+DIGESTS = {SHA256: re.compile(r"[0-9a-f]{64}"), GIT_SHA1: re.compile(r"[0-9a-f]{40}")}
 
 
 class RemoteFile(t.NamedTuple):
@@ -64,6 +66,15 @@ class Manifest(t.NamedTuple):
     complete: bool = False
 
 
+def listed_file(path: t.Any, size: t.Any, algorithm: str, digest: t.Any) -> RemoteFile:
+    """A file as somebody else lists it. ValueError for one that cannot be: digests become names on the disk."""
+    if not (isinstance(path, str) and isinstance(size, int) and isinstance(digest, str)):
+        raise ValueError(f"{path!r} is listed without path, size or digest")
+    if size < 0 or not DIGESTS[algorithm].fullmatch(digest):
+        raise ValueError(f"{path} is listed with size {size} and {algorithm} {digest[:80]!r}, which cannot be")
+    return RemoteFile(path, size, algorithm, digest)
+
+
 def to_json(manifest: Manifest) -> str:
     """The text of the manifest file; the same manifest always gives the same bytes."""
     files = []
@@ -94,7 +105,7 @@ def from_json(text: str) -> Manifest | None:
         files, records = [], {}
         for entry in content["files"]:
             algorithm = SHA256 if SHA256 in entry else GIT_SHA1
-            files.append(RemoteFile(entry["path"], entry["size"], algorithm, entry[algorithm]))
+            files.append(listed_file(entry["path"], entry["size"], algorithm, entry[algorithm]))
             if "mtime_ns" in entry:
                 records[entry["path"]] = Record(entry["mtime_ns"], entry["inode"], entry["verified_at"])
         listing = Listing(content["commit"], tuple(files), content["gated"])
@@ -114,5 +125,6 @@ __all__ = (
     "Record",
     "RemoteFile",
     "from_json",
+    "listed_file",
     "to_json",
 )

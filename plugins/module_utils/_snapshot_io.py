@@ -79,8 +79,9 @@ class SnapshotWorld(Disk):
     def listing(self, repo_id: str, revision: str, root: str) -> Listing:
         pinned = COMMIT.fullmatch(revision) is not None
         self._progress.show("list", f"listing {repo_id} {revision}")
-        # what was carried in may say itself what it is
-        here: tuple[Source, ...] = (FolderSource(root.rstrip("/"), "copy", Wanted()),) if pinned else ()
+        # where nobody else can be asked, what was carried in may say itself what it is
+        alone = pinned and self._hub is None
+        here: tuple[Source, ...] = (FolderSource(root.rstrip("/"), "copy", Wanted()),) if alone else ()
         others = tuple(source for source in here if source.name not in [other.name for other in self._before_hub])
         return find_listing(self._hub, (*self._before_hub, *others), repo_id, revision, pinned)
 

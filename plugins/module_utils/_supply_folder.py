@@ -57,12 +57,13 @@ class FolderSource:
 
     def offers(self, repo_id: str, commit: str, snapshot: str, into: str) -> t.Callable[[RemoteFile], Offer | None]:
         folder = Folder(self.name, repo_id, commit)
+        no_reflink: dict[int, str] = {}
 
         def offer(file: RemoteFile) -> Offer | None:
             found = folder.find(file, f"{snapshot}/{file.path}")
             if found is None:
                 return None
-            way = foresee(found.path, found.seen, into, self._ways, self._wanted)
+            way = foresee(found.path, found.seen, into, self._ways, self._wanted, no_reflink)
             return Offer(self.name, way.method, way.note)
 
         return offer
@@ -81,6 +82,8 @@ class FolderSupplier:
         self._ways = ways
         self._wanted = wanted
         self._flow = flow
+        #: ways that did not go, by device
+        self._closed: set[tuple[str, int]] = set()
 
     def abort(self) -> None:
         """Nothing to end: a dead mount cannot be made to answer."""
@@ -95,11 +98,15 @@ class FolderSupplier:
         found = self._find(part)
         for way in self._ways:
             into = os.path.dirname(part.job.partial)
+            if (way, found.seen.st_dev) in self._closed:
+                continue
             if way == LINK and link_problem(found.path, found.seen, into, self._wanted):
                 continue
             name = f"{part.job.partial}.{way}"
             fd = bring(found.path, name, way)
-            if fd is not None:
+            if fd is None:
+                self._closed.add((way, found.seen.st_dev))
+            else:
                 try:
                     return self._prove(part, found, fd, name, way)
                 finally:

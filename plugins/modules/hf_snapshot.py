@@ -224,6 +224,8 @@ options:
       - The action plugin sets it by itself.
     type: path
 seealso:
+  - module: modelfleet.serving.snapshot_share
+    description: Makes a host a peer.
   - module: modelfleet.serving.quant_config_patch
     description: Makes the folder that vLLM is given from a snapshot.
 """

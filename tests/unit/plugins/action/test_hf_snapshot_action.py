@@ -33,6 +33,11 @@ STATE = {
         ({"phase": "verify"}, "verify 3.1/12.4 GiB 25%  2/9 files  310 MB/s  ETA 0m30s"),
         ({"rate_bytes_s": 0, "eta_s": None}, "download 3.1/12.4 GiB 25%  2/9 files"),
         (
+            {"rate_bytes_s": 0, "eta_s": None, "message": "m: waiting for http://peer, which is getting it"},
+            "download 3.1/12.4 GiB 25%  2/9 files  m: waiting for http://peer, which is getting it",
+        ),
+        ({"message": "m: waiting for http://peer"}, "download 3.1/12.4 GiB 25%  2/9 files  310 MB/s  ETA 0m30s"),
+        (
             {"retries": 3, "message": "m: status 503 from http://cdn/x"},
             "download 3.1/12.4 GiB 25%  2/9 files  310 MB/s  ETA 0m30s  3 retries, last: m: status 503 from http://cdn/x",
         ),

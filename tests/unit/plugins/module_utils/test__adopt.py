@@ -47,7 +47,7 @@ def test_what_is_foreseen_leaves_nothing_and_is_what_happens(tmp_path: pathlib.P
     origin.write_bytes(b"x" * 10_000)
     into = tmp_path / "into"
     into.mkdir()
-    way = foresee(str(origin), origin.lstat(), str(into), ("reflink", "link"), Wanted())
+    way = foresee(str(origin), origin.lstat(), str(into), ("reflink", "link"), Wanted(), {})
     assert list(into.iterdir()) == []
     assert way.method in ("reflink", "link")
     fd = bring(str(origin), str(into / "file"), way.method)
@@ -63,11 +63,11 @@ def test_what_can_be_neither_is_copied_and_both_reasons_given(tmp_path: pathlib.
     origin = tmp_path / "origin"
     origin.write_bytes(b"x")
     # another file system
-    way = foresee(str(origin), origin.lstat(), "/dev/shm", ("reflink", "link"), Wanted())
+    way = foresee(str(origin), origin.lstat(), "/dev/shm", ("reflink", "link"), Wanted(), {})
     assert way.method == "copy"
     assert way.note.startswith("no reflink: ")
     assert way.note.endswith(", no link: it is on another file system")
-    assert foresee(str(origin), origin.lstat(), "/dev/shm", (), Wanted()) == Way("copy")
+    assert foresee(str(origin), origin.lstat(), "/dev/shm", (), Wanted(), {}) == Way("copy")
 
 
 @pytest.mark.parametrize("way", ["reflink", "link"])

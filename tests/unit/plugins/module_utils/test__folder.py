@@ -142,11 +142,25 @@ def test_a_manifest_of_something_else_lists_nothing(tmp_path: pathlib.Path, repo
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"format_version": 2, "files": {}}', '{"format_version": 1, "files": {"a": {}}}', "\udcff"],
+    ["", "{", "[]", "{}", '{"format_version": 2, "files": {}}', '{"format_version": 1, "files": {"a": {}}}', "\udcff"]
+    + [
+        json.dumps({"format_version": 1, "files": {"a": entry}})
+        for entry in (
+            {"size": 1, "blob_id": "../../../etc/cron.d/x"},
+            {"size": "1", "blob_id": "ef" * 20},
+            {"size": -1, "blob_id": "ef" * 20},
+            {"size": 1, "blob_id": "ef" * 20, "lfs_sha256": "ef" * 20},
+        )
+    ],
 )
 def test_trees_that_cannot_be_read_list_nothing(tmp_path: pathlib.Path, text: str) -> None:
     put(tmp_path / "tree", text.encode("utf-8", "surrogateescape"))
     assert read_tree(str(tmp_path / "tree"), COMMIT) is None
+
+
+def test_a_ref_that_is_no_commit_is_none(tmp_path: pathlib.Path) -> None:
+    put(tmp_path / "refs/main", b"root:x:0:0")
+    assert resolve(str(tmp_path), "acme/tiny", "main") == ""
 
 
 @pytest.mark.parametrize("place", ["models--acme--tiny/refs/main", "hub/models--acme--tiny/refs/main", "refs/main"])

@@ -247,6 +247,16 @@ def test_a_listing_without_sizes_is_refused() -> None:
         remote_file(item)
 
 
+def test_a_listing_that_would_lead_out_of_the_folder_of_partial_files_is_refused() -> None:
+    item = type("Sibling", (), {"rfilename": "m.bin", "size": 1, "lfs": None, "blob_id": "../../x"})
+    with pytest.raises(HubError) as caught:
+        remote_file(item)
+    assert str(caught.value) == (
+        "The endpoint does not list as the Hub does: m.bin is listed with size 1 and git_sha1 '../../x', which cannot "
+        "be. Is it a faithful mirror?"
+    )
+
+
 def test_addresses_are_quoted_and_pinned(hub: LabHub, commit: str) -> None:
     url = Asked(hub.endpoint).hub.file_url("acme/tiny", commit, "a b#c?.txt")
     assert url == f"{hub.endpoint}/acme/tiny/resolve/{commit}/a%20b%23c%3F.txt"

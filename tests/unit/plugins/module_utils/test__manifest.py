@@ -35,7 +35,11 @@ names = st.text(min_size=1, max_size=20)
 )
 def test_what_is_written_is_read_again(files: dict[str, tuple[int, str]], complete: bool) -> None:
     listing = Listing(
-        "a" * 40, tuple(RemoteFile(name, size, kind, "d" * 40) for name, (size, kind) in sorted(files.items()))
+        "a" * 40,
+        tuple(
+            RemoteFile(name, size, kind, "d" * (64 if kind == SHA256 else 40))
+            for name, (size, kind) in sorted(files.items())
+        ),
     )
     records = {name: Record(size, 2, 3) for name, (size, kind) in files.items() if kind == SHA256}
     manifest = Manifest("acme/tiny", "https://hub", listing, records, complete)
@@ -63,6 +67,12 @@ def test_other_tools_can_read_it() -> None:
         to_json(MANIFEST)[:-20],
         to_json(MANIFEST).replace('"schema": 1', '"schema": 2'),
         to_json(MANIFEST).replace("verified_at", "verified"),
+        # digests become names on the disk
+        to_json(MANIFEST).replace("c" * 64, "../../../etc/cron.d/x"),
+        to_json(MANIFEST).replace("c" * 64, "c" * 63),
+        to_json(MANIFEST).replace("b" * 40, "B" * 40),
+        to_json(MANIFEST).replace('"size": 9', '"size": -9'),
+        to_json(MANIFEST).replace('"size": 9', '"size": "9"'),
     ],
 )
 def test_a_damaged_or_foreign_manifest_is_none(text: str) -> None:

@@ -33,6 +33,8 @@ class Row(t.NamedTuple):
         return self.test.partition("::")[2] or f"test_{self.id}"
 
 
+SOURCES = "tests/unit/plugins/modules/test_hf_snapshot_sources.py::"
+
 ROWS = (
     # nothing goes wrong
     Row(
@@ -296,6 +298,63 @@ ROWS = (
         "error; never a success without every file proved",
     ),
     Row("unrelated", "no Hub; an unrelated file is in the folder", "ok", "error"),
+    # sources before the Hub
+    Row(
+        "bad_mirror",
+        "a mirror is gone, silent, slow, wrong, or behind a portal",
+        "HF_ENDPOINT is one address; error, or wrong content accepted",
+        "left for the next source; what it sent is kept unless wrong; not asked again after 3 files",
+        SOURCES + "test_a_bad_mirror_is_left_for_the_hub",
+    ),
+    Row(
+        "mixed",
+        "a source lies about the first half of a file, another gives the rest",
+        "-",
+        "found by the digest; the honest one brings it whole",
+        SOURCES + "test_a_lie_that_another_source_completed_is_found_and_not_built_on",
+    ),
+    Row(
+        "lacking_peer",
+        "another host has a part of the files",
+        "-",
+        "those come from it, the rest from the next source",
+        SOURCES + "test_a_peer_with_a_part_of_the_files",
+    ),
+    Row(
+        "dying_peer",
+        "another host dies midway",
+        "-",
+        "its part is kept, the next source gives the rest",
+        SOURCES + "test_a_peer_that_dies_midway_leaves_its_part",
+    ),
+    Row(
+        "busy_peer",
+        "another host is still getting the file, and gets no further",
+        "-",
+        "other files first; given up after `stall_timeout` without progress",
+        SOURCES + "test_a_peer_that_gets_no_further_is_given_up",
+    ),
+    Row(
+        "adopted",
+        "the files are in a cache or folder on the host",
+        "copied, not verified, the disk fills twice",
+        "reflink or hard link, then proved; never written through",
+        SOURCES + "test_files_of_a_folder_are_taken_without_a_copy",
+    ),
+    Row(
+        "carried_in",
+        "no Hub in reach, the snapshot was carried in on a disk",
+        "no request, nothing verified",
+        "adopted by its manifest, every byte proved, no request",
+        SOURCES + "test_a_snapshot_that_was_carried_in_with_its_manifest_is_adopted",
+    ),
+    Row(
+        "out_of_time",
+        "the time of the whole task is over",
+        "no such limit",
+        "ends within seconds, also when servers are silent; goes on there next time",
+        SOURCES + "test_the_timeout_ends_the_task_and_keeps_what_arrived",
+    ),
     # secrets
     Row(
         "secrets",
