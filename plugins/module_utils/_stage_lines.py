@@ -35,18 +35,14 @@ STAGE_LINES = (
         stage="weights",
         needles=("% Completed | ",),
         pattern=(
-            r"(?P<desc>Loading safetensors checkpoint shards(?: \(eager\))?|"
-            r"Multi-thread loading(?: pt checkpoint)? shards|Loading pt checkpoint shards|"
-            r"Loading np_cache checkpoint shards|Loading safetensors using (?:Fastsafetensor loader|"
-            r"Runai Model Streamer|InstantTensor loader)):\s*(?P<pct>\d{1,3})% Completed \|"
+            r"(?P<desc>(?:Loading|Multi-thread loading) [\w .()-]{1,80}):\s*(?P<pct>\d{1,3})% Completed \|"
             r" (?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) \[(?P<elapsed>[\d:]+)<(?P<eta>[\d:?]+), "
             r"+(?P<rate>[^\]]+)\]"
         ),
         note=(
-            'bytes on the wire: optional prefix, "\\r", text, "\\n". Only rank 0 prints. n/total are files; Runai '
-            "counts tensors; InstantTensor counts bytes (unit_scale). A second 0-100% pass follows for a "
-            "draft/MTP model. Fastsafetensor bar is drawn by vLLM up to 0.23 and by the fastsafetensors package "
-            'from 0.24 (text not read). First bar of a run shows "?it/s"'
+            "optional prefix, CR, text, LF; only rank 0 draws it. It counts files; Runai tensors; InstantTensor "
+            "bytes; fastsafetensors groups of as many files as there are ranks. A second pass from 0 to 100 % "
+            'follows for the weights of a drafter. The first state of a bar shows "?it/s"'
         ),
         versions="0.10-0.33",
         source="vLLM model_executor/model_loader/weight_utils.py _BAR_FORMAT",
@@ -276,6 +272,36 @@ STAGE_LINES = (
         versions="0.20-0.33",
         source="vLLM model_loader/weight_utils.py",
         example="Filesystem type for checkpoints: EXT4. Checkpoint size: 552.10 GiB. Available RAM: 980.20 GiB.",
+    ),
+    StageLine(
+        id="model_built",
+        stage="weights",
+        needles=("Initializing model took ",),
+        pattern=r"Initializing model took (?P<s>[\d.]+) seconds",
+        note="the parameters have their place in memory, nothing of the checkpoint is read yet",
+        versions="0.32-0.33",
+        source="vLLM model_loader/base_loader.py",
+        example="Initializing model took 0.823615 seconds",
+    ),
+    StageLine(
+        id="bnb_load",
+        stage="weights",
+        needles=("Loading weights with BitsAndBytes quantization",),
+        pattern=r"Loading weights with BitsAndBytes quantization",
+        note="quantises while it reads; the usual bar follows",
+        versions="0.10-0.33",
+        source="vLLM model_loader/bitsandbytes_loader.py",
+        example="Loading weights with BitsAndBytes quantization. May take a while ...",
+    ),
+    StageLine(
+        id="tensorizer_done",
+        stage="repack",
+        needles=("Deserialized ",),
+        pattern=r"Deserialized (?P<size>[\d.]+ ?\w+) in (?P<s>[\d.]+)s, ",
+        note="tensorizer has no bar",
+        versions="0.10-0.33",
+        source="vLLM model_loader/tensorizer.py",
+        example="Deserialized 14.2 GB in 6.12s, 2.3 GB/s",
     ),
     StageLine(
         id="weights_loaded",

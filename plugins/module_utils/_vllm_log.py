@@ -40,10 +40,9 @@ _FLASHINFER = re.compile(
 )
 _JSON_RECORD = '"message": "'
 
+#: every loader of vLLM, and fastsafetensors, draw it in this form
 _SHARD_BAR = re.compile(
-    r"(?P<desc>Loading safetensors checkpoint shards(?: \(eager\))?|Multi-thread loading(?: pt checkpoint)? shards|"
-    r"Loading pt checkpoint shards|Loading np_cache checkpoint shards|"
-    r"Loading safetensors using (?:Fastsafetensor loader|Runai Model Streamer|InstantTensor loader)):\s*"
+    r"(?P<desc>(?:Loading|Multi-thread loading) [\w .()-]{1,80}):\s*"
     r"\d{1,3}% Completed \| (?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
     r"\[(?P<elapsed>[\d:]+)<[\d:?]+, +(?P<rate>[^\]]+)\]"
 )
@@ -52,8 +51,13 @@ _OTHER_BAR = re.compile(
     r"\[(?P<elapsed>[\d:]+)<[\d:?]+,\s*(?P<rate>[^\]]*)"
 )
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-#: bars whose numbers are not files: tensors (Runai) and bytes (InstantTensor)
-_NOT_FILES = ("Runai Model Streamer", "InstantTensor loader")
+#: bars whose numbers are not files: tensors (Runai), bytes (InstantTensor), groups of as many files as there are ranks
+_NOT_FILES = (
+    "Runai Model Streamer",
+    "InstantTensor loader",
+    "Fastsafetensor loader",
+    "fastsafetensors checkpoint shards",
+)
 
 #: Lines that repeat what the server was asked: any word may be in them, so none of them means anything.
 ECHOED_REQUESTS = (

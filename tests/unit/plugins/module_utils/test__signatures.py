@@ -22,6 +22,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._observe import
 from ansible_collections.modelfleet.serving.plugins.module_utils._signatures import BY_ID, SIGNATURES, Signature
 from ansible_collections.modelfleet.serving.plugins.module_utils._stage_lines import STAGE_LINES, StageLine
 from ansible_collections.modelfleet.serving.plugins.module_utils._stages import NAMES, STAGES
+from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import _RECORD
 
 RECORDINGS = pathlib.Path(__file__).resolve().parents[3] / "recordings"
 #: starts that came up and were stopped by their recorders, or were still coming up
@@ -78,6 +79,108 @@ def test_a_signature_is_complete(row: Signature) -> None:
     assert all((row.id, row.group, row.needles, row.cause, row.remedy, row.versions, row.source))
     assert bool(row.stage) == (row.severity == "watch")
     assert not row.stage or row.stage in NAMES
+
+
+#: how a line of vLLM looks, by release and by what shows it
+FORMS = {
+    "0.10": "(VllmWorker rank=3 pid=420) {level} 07-25 12:00:00 [x.py:511] {text}",
+    "0.10, one process": "{level} 07-25 12:00:00 [x.py:511] {text}",
+    "0.11 to 0.14, coloured": (
+        "\x1b[1;36m(EngineCore_DP0 pid=813)\x1b[0;0m {level} 11-30 22:55:46 [x.py:511] {text}"
+    ),
+    "0.16, doubled": "(Worker pid=9) (Worker_TP1 pid=9) {level} 11-30 22:55:46 [x.py:511] {text}",
+    "0.20": "(EngineCore pid=813) {level} 11-30 22:55:46 [x.py:511] {text}",
+    "0.32 on a terminal": (
+        "\x1b[0;36m(EngineCore pid=813)\x1b[0;0m \x1b[31m{level}\x1b[0m \x1b[90m11-30 22:55:46\x1b[0m "
+        "\x1b[90m[x.py:511]\x1b[0m {text}"
+    ),
+    "DEBUG": "(EngineCore pid=813) {level} 11-30 22:55:46 [v1/engine/x.py:511] {text}",
+    "VLLM_LOGGING_PREFIX": "[node3] (EngineCore pid=813) {level} 11-30 22:55:46 [x.py:511] {text}",
+    "Ray": "(RayWorkerWrapper pid=248, ip=10.1.160.68) {level} 11-30 22:55:46 [x.py:511] {text}",
+    "Docker Compose": "vllm-1  | (EngineCore pid=813) {level} 11-30 22:55:46 [x.py:511] {text}",
+    "carriage return": "(EngineCore pid=813) {level} 11-30 22:55:46 [x.py:511] {text}\r",
+    "0.32 as JSON": "",
+}  # fmt: skip
+
+
+def formed(form: str, text: str, level: str) -> str:
+    if form:
+        return form.format(text=text, level=level)
+    fields = {"asctime": "2026-11-30 22:55:46,250", "levelname": level, "name": "vllm.x", "processName": "EngineCore"}
+    return json.dumps({**fields, "process": 813, "message": text})
+
+
+#: what vLLM does not write by its logger
+NO_RECORDS = {"cli_error", "ready", "uv_wait", "tqdm_load"}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_signatures_are_found_in_every_form_of_the_log(form: str) -> None:
+    for row in SIGNATURES:
+        bare = re.sub(r"^(?:INFO|WARNING|ERROR|CRITICAL):\s+", "", row.example)
+        if row.side != "service" or row.id in NO_RECORDS or "\n" in bare or _RECORD.search(bare):
+            continue
+        level = {"fatal": "ERROR", "warn": "WARNING"}.get(row.severity, "INFO")
+        log = fold(formed(form, bare, level))
+        if row.kind == "heartbeat":
+            assert log.heartbeats == 1, row.id
+        else:
+            assert row.id in log.seen, row.id
+        if row.severity == "fatal" and row.kind == "failure":
+            hit = log.specific if row.rank == "specific" else log.generic
+            assert hit is not None, row.id
+            assert hit.row.id == row.id
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_stages_are_found_in_every_form_of_the_log(form: str) -> None:
+    for row in STAGE_LINES:
+        if row.id not in NO_RECORDS and not re.search(r"%\|", row.example):
+            bare = re.sub(r"^INFO:\s+", "", row.example)
+            assert row.stage in LogFold().feed([LogRecord(formed(form, bare, "INFO"))]).stages, row.id
+
+
+_LOAD = "INFO 11-30 22:55:46 [gpu_model_runner.py:4777] Starting to load model m..."
+_TOOK = "INFO 11-30 22:55:50 [default_loader.py:384] Loading weights took 2.00 seconds"
+_DONE = "INFO 11-30 22:55:51 [gpu_model_runner.py:4900] Model loading took 1.1 GiB memory and 5.0 seconds"
+
+
+def _bar(desc: str, done: str = "2", total: str = "2", rate: str = "1.00s/it") -> str:
+    return f"\r{desc}: 100% Completed | {done}/{total} [00:02<00:00,  {rate}]"
+
+
+LOADERS = {
+    "safetensors": ([_bar("Loading safetensors checkpoint shards"), _TOOK], 2.0),
+    "eager": ([_bar("Loading safetensors checkpoint shards (eager)"), _TOOK], 2.0),
+    "multi-thread": ([_bar("Multi-thread loading shards"), _TOOK], 2.0),
+    "pt": ([_bar("Loading pt checkpoint shards"), _TOOK], 2.0),
+    "pt, multi-thread": ([_bar("Multi-thread loading pt checkpoint shards"), _TOOK], 2.0),
+    "npcache": ([_bar("Loading np_cache checkpoint shards"), _TOOK], 2.0),
+    "runai_streamer": ([_bar("Loading safetensors using Runai Model Streamer", "1.2k", "1.2k", "9it/s"), _TOOK], 1200.0),
+    "fastsafetensors (to 0.23)": ([_bar("Loading safetensors using Fastsafetensor loader"), _TOOK], 2.0),
+    "fastsafetensors (0.24 on)": ([_bar("Loading fastsafetensors checkpoint shards"), _TOOK], 2.0),
+    "instanttensor": ([_bar("Loading safetensors using InstantTensor loader", "9.5G", "9.5G", "1GB/s"), _TOOK], 9.5e9),
+    "bitsandbytes": (
+        [
+            "INFO 11-30 22:55:47 [b.py:790] Loading weights with BitsAndBytes quantization. May take a while ...",
+            _bar("Loading safetensors checkpoint shards"),
+        ],
+        2.0,
+    ),
+    "sharded_state": ([_TOOK], None),
+    "tensorizer": (["INFO 11-30 22:55:50 [tensorizer.py:521] Deserialized 14.2 GB in 6.12s, 2.3 GB/s"], None),
+    "gguf, dummy": ([], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "total"), LOADERS.values(), ids=LOADERS)
+def test_every_loader_leads_from_the_weights_on(lines: list[str], total: float | None) -> None:
+    log = LogFold()
+    stages = list(dict.fromkeys(log.feed([LogRecord(line) for line in (_LOAD, *lines, _DONE)]).stages))
+    took = any("took" in line or "Deserialized" in line for line in lines)
+    assert stages == ["weights", *(["repack"] if took else []), "compile"]
+    assert (log.weights and log.weights.total) == total
+    assert (log.specific, log.generic) == (None, None)
 
 
 @pytest.mark.parametrize("row", STAGE_LINES, ids=lambda row: row.id)

@@ -132,6 +132,14 @@ BARS = {
         Bar("Loading safetensors using InstantTensor loader", 1.2e9, 2.4e9, 10, 120e6, weights=True, files=False),
     "Capturing CUDA graphs (decode, FULL):  35%|███▌      | 12/35 [00:03<00:06,  3.52it/s]":
         Bar("Capturing CUDA graphs (decode, FULL)", 12, 35, 3, 3.52, weights=False, files=False),
+    "Loading safetensors using Fastsafetensor loader:  50% Completed | 1/2 [00:10<00:10, 10.00s/it]":
+        Bar("Loading safetensors using Fastsafetensor loader", 1, 2, 10, 0.1, weights=True, files=False),
+    "Loading fastsafetensors checkpoint shards: 100% Completed | 15/15 [00:30<00:00,  2.00s/it]":
+        Bar("Loading fastsafetensors checkpoint shards", 15, 15, 30, 0.5, weights=True, files=False),
+    "Multi-thread loading pt checkpoint shards:  50% Completed | 1/2 [00:10<00:10, 10.00s/it]":
+        Bar("Multi-thread loading pt checkpoint shards", 1, 2, 10, 0.1, weights=True, files=True),
+    "Loading np_cache checkpoint shards:  50% Completed | 1/2 [00:10<00:10, 10.00s/it]":
+        Bar("Loading np_cache checkpoint shards", 1, 2, 10, 0.1, weights=True, files=True),
     "100% of the text": None,
     "Loading safetensors checkpoint shards:  22% Completed | 14/64 [07:24<28": None,
 }  # fmt: skip
