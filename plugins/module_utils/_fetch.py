@@ -13,6 +13,7 @@ where one is no good, and does not get its name before its digest is the publish
 
 from __future__ import annotations
 
+import collections
 import threading
 import time
 import typing as t
@@ -67,6 +68,9 @@ class Fetcher:
             left = [index for index in self._ledger.left(path) if index not in waiting]
             # who says "not yet" will have it: only others that share what they have are asked instead
             if waiting and not (left and self._suppliers[left[0]].waits):
+                # where others that share have it the next time, the wait is over sooner
+                peers = [index for index, supplier in enumerate(self._suppliers) if supplier.waits]
+                self._ledger.may_have_it_later(path, peers)
                 raise min(waiting.values(), key=lambda answer: answer.wait)
             if not left:
                 raise FetchError(f"{path}: no source is left. {' '.join(self._ledger.reasons(path))}")
@@ -185,30 +189,56 @@ class Line:
         self._lock = threading.Lock()
         self._stop = stop
         order = sorted(jobs, key=lambda job: (-job.file.size, job.file.path))
-        self._waiting: list[tuple[float, Partial]] = [(0.0, Partial(job)) for job in order]
+        self._order = {job.file.path: number for number, job in enumerate(order)}
+        self._fresh = collections.deque(Partial(job) for job in order)
+        #: those that were asked for in vain, and when they may be asked for again
+        self._again: list[tuple[float, Partial]] = []
+        self._taken = 0
+        self._in_order = False
 
     def take(self) -> Partial | None:
         """The next file that is due, waiting for one where need be; None when there is no more, or at a stop."""
         while not self._stop.is_set():
             with self._lock:
-                if not self._waiting:
+                if not self._fresh and not self._again:
                     return None
                 now = time.monotonic()
-                due = next((entry for entry in self._waiting if entry[0] <= now), None)
-                if due is not None:
-                    self._waiting.remove(due)
-                    return due[1]
-                pause = min(moment for moment, _part in self._waiting) - now
+                part = self._due(now)
+                if part is not None:
+                    return part
+                pause = min(moment for moment, _part in self._again) - now
             self._stop.wait(pause)
         return None
 
+    def _due(self, now: float) -> Partial | None:
+        """Two files that were not asked for yet, then one that was: by turns the first in order, which others get first
+        too, and the one that was longest not asked for."""
+        due = [entry for entry in self._again if entry[0] <= now]
+        if self._fresh and (not due or self._taken < 2):
+            self._taken += 1
+            return self._fresh.popleft()
+        if not due:
+            return None
+        self._taken = 0
+        self._in_order = not self._in_order
+        entry = min(due, key=self._place if self._in_order else lambda entry: entry[0])
+        self._again.remove(entry)
+        return entry[1]
+
+    def _place(self, entry: tuple[float, Partial]) -> float:
+        return self._order[entry[1].job.file.path]
+
     def is_left(self) -> bool:
         with self._lock:
-            return bool(self._waiting)
+            return bool(self._fresh or self._again)
 
     def put_back(self, part: Partial, wait: float) -> None:
+        """Not now. The worker that heard it rests as well: with many files and many sources to ask for each, going on
+        with the next at once would be a storm of questions."""
+        wait = min(max(wait, MIN_POLL), MAX_POLL)
         with self._lock:
-            self._waiting.append((time.monotonic() + min(max(wait, MIN_POLL), MAX_POLL), part))
+            self._again.append((time.monotonic() + wait, part))
+        self._stop.wait(wait)
 
 
 def fetch_all(

@@ -115,10 +115,13 @@ class SnapshotWorld(Disk):
         total = sum(step.file.size for step in plan.steps)
         before = total - sum(job.file.size for job in jobs)
         recorded = 0
-        last = time.monotonic()
+        last = seen_progress = time.monotonic()
 
         def tick(final: bool = False) -> None:
-            nonlocal recorded, last
+            nonlocal recorded, last, seen_progress
+            if ledger.last_progress() > seen_progress:
+                seen_progress = ledger.last_progress()
+                self.show_life(plan.snapshot)
             finished = list(meter.finished)
             if len(finished) > recorded and (final or time.monotonic() - last > RECORD_INTERVAL):
                 on_records({item.job.file.path: self._record(item) for item in finished[recorded:]})

@@ -127,6 +127,8 @@ class Ledger:
         self._by_name = {standing.name: standing for standing in self.standings}
         #: by path, the sources that do not get another chance with it, and why
         self._barred: dict[str, dict[int, str]] = collections.defaultdict(dict)
+        #: those of them that just do not have it
+        self._lacking: dict[str, set[int]] = collections.defaultdict(set)
 
     def left(self, path: str) -> list[int]:
         """The sources to ask for a file, in order."""
@@ -157,7 +159,16 @@ class Ledger:
     def lacks(self, index: int, path: str, reason: str) -> None:
         with self._lock:
             self._barred[path][index] = reason
+            self._lacking[path].add(index)
             self.standings[index].lacking += 1
+
+    def may_have_it_later(self, path: str, sources: t.Collection[int]) -> None:
+        """The file is waited for: those of ``sources`` that do not have it may get it meanwhile."""
+        with self._lock:
+            for index in self._lacking[path].intersection(sources):
+                self._lacking[path].discard(index)
+                del self._barred[path][index]
+                self.standings[index].lacking -= 1
 
     def failed(self, index: int, path: str, reason: str, lie: bool = False) -> None:
         """The source is left for this file."""
@@ -190,6 +201,11 @@ class Ledger:
 
     def _give_up(self, standing: Standing, why: str) -> None:
         standing.given_up = standing.given_up or why
+
+    def last_progress(self) -> float:
+        """When a byte came last, or a sign of progress from a source that is waited for."""
+        with self._lock:
+            return max((standing.progress_at for standing in self.standings), default=float("-inf"))
 
     def result(self) -> list[dict[str, t.Any]]:
         """The sources that had a part in this run."""

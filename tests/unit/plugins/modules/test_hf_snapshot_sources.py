@@ -282,9 +282,10 @@ def test_not_yet_means_another_file_first(host: Host, peer: Peer) -> None:
     result = host.run(sources=from_peer(peer), workers=1)
     assert shares(result) == {peer.url: (len(FILES), 0, 0)}
     asked = [path for path in peer.asked() if path.endswith(".safetensors")]
-    # the largest is asked for first, and again when the others are there
+    # the largest is asked for first, and again between the others
     assert asked == [SHARD_2, SHARD_1, SHARD_2, SHARD_2]
-    assert peer.asked()[-1] == SHARD_2
+    between = [path for path in peer.asked() if path != SHARD_2]
+    assert peer.asked().index(SHARD_2, 1) < len(between)
     assert host.sent() == 0
     whole(host)
 
@@ -315,6 +316,49 @@ def test_another_peer_is_asked_before_one_is_waited_for(host: Host, seed: Host, 
     assert origins(result)[SHARD_2] == second.url
     assert host.sent() == 0
     assert shares(result)[peer.url] == (len(FILES) - 1, 0, 0)
+
+
+def test_a_peer_that_did_not_have_it_is_asked_again_while_another_is_waited_for(
+    host: Host, seed: Host, peer: Peer
+) -> None:
+    peer.not_yet, peer.moves_on = {SHARD_2: -1}, True
+    with Peer(seed.snapshot()) as second:
+        second.lacks = {SHARD_2}
+        process = host.start(sources=[*from_peer(peer), {"peer": second.url}])
+        wait_for(lambda: second.asked().count(SHARD_2) > 1)
+        # the file got there from the first, as in a chain of hosts
+        second.lacks = set()
+        result = outcome(process)
+    assert origins(result)[SHARD_2] == second.url
+    assert shares(result)[second.url] == (1, 0, 0)
+    assert host.sent() == 0
+
+
+def test_many_files_that_nobody_has_yet_make_no_storm(host: Host, peer: Peer) -> None:
+    peer.not_yet, peer.moves_on = {path: -1 for path in FILES}, True
+    process = host.start(sources=from_peer(peer), workers=2)
+    wait_for(lambda: len(peer.asked()) > 2 * len(FILES))
+    before = len(peer.asked())
+    time.sleep(2)
+    # each of two workers rests for a poll after each "not yet"
+    assert 2 <= len(peer.asked()) - before <= 2 * 2 / 0.2 + 2
+    peer.not_yet = {}
+    assert shares(outcome(process)) == {peer.url: (len(FILES), 0, 0)}
+
+
+def test_the_lock_shows_progress_to_those_that_wait(host: Host, peer: Peer) -> None:
+    lock = host.root / "snapshots/acme--tiny" / commit_of(host) / ".modelfleet/lock"
+    peer.not_yet = {SHARD_2: -1}
+    process = host.start(sources=from_peer(peer))
+    wait_for(lambda: peer.asked().count(SHARD_2) > 3)
+    quiet = lock.stat().st_mtime_ns
+    time.sleep(1.5)
+    assert lock.stat().st_mtime_ns == quiet
+    # who is waited for gets on, and so does who waits
+    peer.moves_on = True
+    wait_for(lambda: lock.stat().st_mtime_ns > quiet)
+    peer.not_yet = {}
+    outcome(process)
 
 
 def test_a_peer_alone_is_enough_also_without_the_library(
