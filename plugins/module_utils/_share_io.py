@@ -76,12 +76,12 @@ def _sources(name: str) -> dict[str, str]:
 
 
 def _source(name: str) -> str:
-    # any loader of Python code can do this, that of Ansible's payload (zipimport) too
+    # any loader of Python code can do this, that of Ansible's payload (zipimport) too; Ansible's own gives bytes
     loader: t.Any = getattr(importlib.util.find_spec(name), "loader", None)
-    source: str | None = loader.get_source(name) if loader is not None else None
+    source: str | bytes | None = loader.get_source(name) if loader is not None else None
     if source is None:
         raise ShareError(f"The source of {name}, which the share runs from, can't be read here.")
-    return source
+    return source.decode("utf-8") if isinstance(source, bytes) else source
 
 
 def interpreter_paths() -> list[str]:
