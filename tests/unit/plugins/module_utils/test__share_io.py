@@ -121,7 +121,9 @@ def test_what_there_is_to_share(tmp_path: pathlib.Path) -> None:
         seen = (snapshot / name).stat()
         records[name] = Record(seen.st_mtime_ns, seen.st_ino, 1)
     del records["d"]
-    listing = Listing(COMMIT, tuple(RemoteFile(name, len(content), SHA256, name) for name, content in files.items()))
+    listing = Listing(
+        COMMIT, tuple(RemoteFile(name, len(content), SHA256, f"{ord(name):064x}") for name, content in files.items())
+    )
 
     def write(complete: bool) -> None:
         text = to_json(Manifest("acme/tiny", "https://hub", listing, records, complete))
