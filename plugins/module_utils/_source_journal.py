@@ -18,6 +18,7 @@ import os
 import re
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._journal_order import JournalOrder, Said
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import LogRecord
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading
 from ansible_collections.modelfleet.serving.plugins.module_utils._unit_block import RunCommand
@@ -26,7 +27,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._unit_block imp
 JOURNAL_ENTRIES = 5000
 #: entries of a unit that is not of this boot's current start
 HISTORY_ENTRIES = 500
-FIELDS = "MESSAGE,_PID,_TRANSPORT,UNIT"
+FIELDS = "MESSAGE,_PID,_TRANSPORT,UNIT,INVOCATION_ID,_SYSTEMD_INVOCATION_ID"
 
 
 def split_lines(text: str) -> list[str]:
@@ -39,6 +40,8 @@ class JournalEntry(t.NamedTuple):
 
     cursor: str
     records: tuple[LogRecord, ...]
+    #: id of the unit's start that it belongs to
+    invocation: str = ""
 
 
 def decode_message(value: t.Any) -> str:
@@ -79,6 +82,7 @@ def parse_entry(line: str) -> t.Optional[JournalEntry]:
     return JournalEntry(
         cursor=str(fields["__CURSOR"]),
         records=tuple(LogRecord(text, pid, side, at) for text in lines),
+        invocation=decode_message(fields.get("INVOCATION_ID") or fields.get("_SYSTEMD_INVOCATION_ID")),
     )
 
 
@@ -93,17 +97,21 @@ _CURSOR = re.compile(r'"__CURSOR":"([^"\\]+)"')
 class Entries(t.NamedTuple):
     """What ``journalctl -o json`` gave."""
 
-    records: tuple[LogRecord, ...] = ()
+    said: tuple[Said, ...] = ()
     #: of the last entry; empty when there was none
     cursor: str = ""
     taken: int = 0
+
+    @property
+    def records(self) -> tuple[LogRecord, ...]:
+        return tuple(record for entry in self.said for record in entry.records)
 
 
 def parse_entries(out: str) -> Entries:
     """All entries, in order. Those of the access log, of which a busy server writes thousands, are left out unread."""
     # not splitlines: messages may hold U+2028 and the like
     lines = [line for line in out.split("\n") if line]
-    records: list[LogRecord] = []
+    said: list[Said] = []
     cursor, taken = "", 0
     for line in lines:
         if _ACCESS_HINT in line and _ACCESS_ENTRY.search(line):
@@ -113,8 +121,9 @@ def parse_entries(out: str) -> Entries:
         entry = parse_entry(line)
         if entry is not None:
             cursor, taken = entry.cursor, taken + 1
-            records += entry.records
-    return Entries(tuple(records), cursor, taken)
+            manager = any(record.side == "systemd" for record in entry.records)
+            said.append(Said(entry.records, entry.invocation, manager))
+    return Entries(tuple(said), cursor, taken)
 
 
 class JournalFiles:
@@ -162,6 +171,7 @@ class JournalSource:
         self._cursor = ""
         self._files = files or JournalFiles()
         self._read_at: t.Optional[tuple[t.Any, list[str]]] = None
+        self._order = JournalOrder()
         #: of the unit's current start, told by whoever reads its state
         self.invocation = ""
         #: systemd has restarted the unit: what its earlier starts of this boot wrote is wanted too
@@ -170,7 +180,7 @@ class JournalSource:
     def read(self) -> LogReading:
         limit, selection = self._selection()
         mark = self._files.mark()
-        if mark is not None and self._read_at == (mark, selection):
+        if mark is not None and self._read_at == (mark, selection) and not self._order.holds:
             return LogReading()
         status, out, err = self._run([*self._base, f"--lines={limit}", *selection])
         entries = parse_entries(out)
@@ -179,7 +189,7 @@ class JournalSource:
         self._cursor = entries.cursor or self._cursor
         self._read_at = (mark, self._selection()[1])
         notes = (f"Only the last {limit} new journal entries were read.",) if entries.taken >= limit else ()
-        return LogReading(entries.records, notes=notes)
+        return LogReading(tuple(self._order.arrange(entries.said)), notes=notes)
 
     def _selection(self) -> tuple[int, list[str]]:
         by_unit = [f"--unit={self._unit}"]

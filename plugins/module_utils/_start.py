@@ -115,6 +115,7 @@ class Start:
             started_at=began,
             seconds=last - began if began is not None and last is not None else t - self._began,
             log_tail=self._tail(cause),
+            served=self._log.serving or self._ends.up,
         )
         return cycle, cause
 

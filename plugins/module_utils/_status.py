@@ -40,6 +40,8 @@ class Cycle(typing.NamedTuple):
     started_at: typing.Optional[float] = None
     seconds: typing.Optional[float] = None
     log_tail: tuple[str, ...] = ()
+    #: it answered requests before it ended
+    served: bool = False
 
     @property
     def words(self) -> str:
@@ -117,7 +119,7 @@ class Status:
     #: name of the signal that ended the process, such as SIGKILL
     signal: typing.Optional[str] = None
     restarts: int = 0
-    #: the starts before this one, where systemd has brought the service back
+    #: the starts that are over, where systemd has brought the service back
     cycles: tuple[Cycle, ...] = ()
     #: the wait should end now
     final: bool = False

@@ -38,8 +38,8 @@ class Judge:
         self._config = config
         self._splitter = Splitter()
         self._start = Start(config)
-        self._cycles: list[Cycle] = []
-        self._causes: list[Cause] = []
+        #: the starts that are over, since somebody last started it
+        self._ended: list[tuple[Cycle, Cause]] = []
         #: of the restarts by systemd, those that were seen happening
         self._watched = 0
         self._looks = 0
@@ -76,9 +76,10 @@ class Judge:
             # read before the log: this look at the unit is of the start before
             self._expects_another = True
             rest = Observation(t=rest.t, log=rest.log, log_partial=rest.log_partial, gpus=rest.gpus, notes=rest.notes)
-        else:
-            self._unit = observation.unit or self._unit
-        return self._over_all(self._start.feed(rest))
+        elif observation.unit is not None:
+            self._unit = observation.unit
+            self._counter = max(self._counter, observation.unit.n_restarts)
+        return self._over_all(observation.t, self._start.feed(rest))
 
     # -- one start after the other
 
@@ -117,78 +118,66 @@ class Judge:
     def _close(self, t: float, part: Part) -> None:
         if part.how == ANEW:
             # what somebody started anew is another matter
-            self._cycles, self._causes, self._watched = [], [], 0
+            self._ended, self._watched, self._counter = [], 0, 0
             self._anew_at = t if self._looks > 1 else None
         else:
-            cycle, cause = self._start.close(t)
-            self._cycles = [*self._cycles, cycle][-_CYCLES_KEPT:]
-            self._causes = [*self._causes, cause][-_CYCLES_KEPT:]
+            self._ended = self._with(self._start.close(t))
             # a look at a log that is over, or at a unit that has long been in a loop, shows what was before
             self._watched += 1 if self._looks > 1 else 0
         self._counter = max(self._counter, part.counter)
         self._start = Start(self._config, self._start.oom_kills)
 
+    def _with(self, ended: tuple[Cycle, Cause]) -> list[tuple[Cycle, Cause]]:
+        """A start that served ended for a reason of its own: whatever was before has nothing to do with it."""
+        return [ended] if ended[0].served else [*self._ended, ended][-_CYCLES_KEPT:]
+
     # -- all of them together
 
-    def _over_all(self, status: Status) -> Status:
+    def _over_all(self, t: float, status: Status) -> Status:
         unit = self._unit
         restarting = unit is not None and unit.sub_state.startswith("auto-restart")
         allowed = self._config.restarts_allowed
-        status = dataclasses.replace(status, restarts=self._counter, cycles=tuple(self._cycles))
-        evidence = self._evidence(restarting, status)
+        status = dataclasses.replace(status, restarts=self._counter)
         if status.verdict == "ready":
             return status
-        if self._watched > allowed or (self._watched and self._repeats()):
-            return self._loop(status, evidence)
-        if status.verdict == "dead" and restarting and self._watched < allowed and not self._repeats(status.cause):
+        starts = list(self._ended)
+        if status.verdict == "dead" and not self._gave_up():
+            starts = self._with(self._start.close(t))
+        over = status.verdict == "dead" or self._watched > allowed or (self._watched and _repeats(starts))
+        if self._ended and over and (not restarting or self._watched >= allowed or _repeats(starts)):
+            return self._loop(status, starts)
+        evidence = self._evidence(restarting, status)
+        if status.verdict == "dead" and restarting and self._watched < allowed:
             waits = f"systemd starts it again, restart {self._watched + 1} of {allowed} that are waited for"
             return dataclasses.replace(
                 status, verdict="progressing", final=False, evidence=(waits, *status.evidence, *evidence)
             )
-        if status.verdict == "dead" and self._gave_up() and self._causes:
-            return self._loop(status, evidence)
-        return dataclasses.replace(status, evidence=(*status.evidence, *evidence))
+        cycles = tuple(cycle for cycle, _cause in self._ended)
+        return dataclasses.replace(status, cycles=cycles, evidence=(*status.evidence, *evidence))
 
     def _gave_up(self) -> bool:
         """systemd does not start it any more: the present start is only its refusal."""
         return self._start.limit_hit
 
-    def _repeats(self, present: typing.Optional[Cause] = None) -> bool:
-        causes = [cause.id for cause in (*self._causes, *((present,) if present else ()))][-2:]
-        return len(causes) == 2 and causes[0] == causes[1] and causes[0] not in _VAGUE
-
-    def _loop(self, status: Status, evidence: tuple[str, ...]) -> Status:
+    def _loop(self, status: Status, starts: list[tuple[Cycle, Cause]]) -> Status:
         """The whole loop is dead, of what ended its first start; a later one may suffer from what that left behind."""
-        first = next((cause for cause in self._causes if cause.id not in _VAGUE), self._causes[0])
-        last = self._cycles[-1]
+        last = starts[-1][0]
+        restarting = self._unit is not None and self._unit.sub_state.startswith("auto-restart")
+        seen = status.evidence if status.verdict == "dead" and not self._gave_up() else ()
+        status = dataclasses.replace(status, verdict="dead")
+        known = status.exit_code is not None and not self._gave_up()
         return dataclasses.replace(
             status,
-            verdict="dead",
-            cause=first,
-            exit_code=last.exit_code if status.exit_code is None else status.exit_code,
-            signal=last.signal if status.exit_code is None else status.signal,
+            cause=next((cause for _cycle, cause in starts if cause.id not in _VAGUE), starts[0][1]),
+            cycles=tuple(cycle for cycle, _cause in starts),
+            exit_code=status.exit_code if known else last.exit_code,
+            signal=status.signal if known else last.signal,
             stage=last.stage,
-            evidence=(*self._ends(status), *evidence),
-            log_tail=last.log_tail if not status.log_tail or self._gave_up() else status.log_tail,
-            final=True,
+            evidence=(*_in_rows([cycle for cycle, _cause in starts]), *seen, *self._evidence(restarting, status)),
+            log_tail=last.log_tail,
+            # the present start may have its last words still to come
+            final=status.final or self._gave_up() or self._watched > self._config.restarts_allowed,
         )
-
-    def _ends(self, status: Status) -> tuple[str, ...]:
-        """A line for each start, one for those in a row that ended alike."""
-        said: list[tuple[int, int, Cycle]] = []
-        for index, cycle in enumerate(self._cycles, 1):
-            if said and said[-1][2].like(cycle):
-                said[-1] = (said[-1][0], index, cycle)
-            else:
-                said.append((index, index, cycle))
-        total = len(self._cycles)
-        lines = [
-            f"start {first} of {total}: {cycle.words}"
-            if first == last
-            else f"starts {first} to {last} of {total}: {cycle.words}"
-            for first, last, cycle in said
-        ]
-        return (*lines, *(status.evidence if status.verdict == "dead" and not self._gave_up() else ()))
 
     def _evidence(self, restarting: bool, status: Status) -> tuple[str, ...]:
         unit = self._unit
@@ -196,11 +185,11 @@ class Judge:
         if self._gave_up():
             limit = f" ({unit.start_limit} are allowed)" if unit is not None and unit.start_limit else ""
             said.append(f"systemd has given up: too many starts in a short time{limit}")
-        elif self._cycles:
-            times = self._counter or len(self._cycles)
+        elif self._ended:
+            times = self._counter or len(self._ended)
             said.append(f"restart loop: systemd has started it again {times} time{'s' if times > 1 else ''}")
-        if self._cycles and status.verdict in ("progressing", "slow") and not self._watched:
-            said.append(f"the start before this one: {self._cycles[-1].words}")
+        if self._ended and status.verdict in ("progressing", "slow"):
+            said.append(f"the start before this one: {self._ended[-1][0].words}")
         if status.verdict == "dead" and unit is not None and not self._gave_up():
             if restarting:
                 after = f" after {unit.restart_sec}" if unit.restart_sec else ""
@@ -210,6 +199,24 @@ class Judge:
         if self._anew_at is not None:
             said.append("somebody started it anew meanwhile: this is about the new start")
         return tuple(said)
+
+
+def _repeats(starts: typing.Sequence[tuple[Cycle, Cause]]) -> bool:
+    causes = [cause.id for _cycle, cause in starts[-2:]]
+    return len(causes) == 2 and causes[0] == causes[1] and causes[0] not in _VAGUE
+
+
+def _in_rows(cycles: typing.Sequence[Cycle]) -> list[str]:
+    """A line for each start, one for those in a row that ended alike."""
+    rows: list[tuple[int, int, Cycle]] = []
+    for number, cycle in enumerate(cycles, 1):
+        first = rows.pop()[0] if rows and rows[-1][2].like(cycle) else number
+        rows.append((first, number, cycle))
+    return [
+        f"start{'' if first == last else 's'} {first}{'' if first == last else f' to {last}'} of {len(cycles)}: "
+        f"{cycle.words}"
+        for first, last, cycle in rows
+    ]
 
 
 __all__ = ("Cause", "Judge", "JudgeConfig", "Status")

@@ -366,8 +366,8 @@ restarts:
   sample: 0
 cycles:
   description:
-    - The starts before the present one, where systemd has brought the service back, oldest first, as far as the
-      journal has them. RV(cause) is that of the first of them that is known.
+    - The starts that are over, where systemd has brought the service back, oldest first, as far as the journal has
+      them. RV(cause) is that of the first of them that is known. Starts before one that served requests are left out.
   returned: always
   type: list
   elements: dict

@@ -976,6 +976,47 @@ def test_a_start_in_the_midst_of_a_loop_is_watched_with_what_came_before() -> No
     assert status.evidence[-1] == "Restart=always of its unit brings it back after 10s: systemctl stop ends that"
 
 
+def test_a_start_that_served_is_the_first_of_what_comes_after() -> None:
+    """What ended a start of last week is not the cause of today's loop."""
+    log = mixed(
+        *cycle(1, BANNER, ENGINE, BUSY),
+        *cycle(2, BANNER, SERVING, record("EngineCore encountered a fatal error.", "ERROR")),
+        *cycle(3, BANNER, OOM),
+        *LIMIT,
+    )
+    status = judge(Observation(t=0, log=log, unit=EXITED._replace(n_restarts=3)))
+    assert (status.restarts, status.cause and status.cause.id) == (3, "cuda_oom")
+    assert [cycle.cause for cycle in status.cycles] == ["engine_dead", "cuda_oom"]
+
+
+def test_restarts_are_counted_since_somebody_started_it() -> None:
+    stopped = ("systemd: Started x.service.", "systemd: Stopping x.service...", "systemd: Stopped x.service.")
+    log = mixed(*cycle(4, OOM), *cycle(5, OOM), *stopped, *cycle(1, BUSY), "systemd: Started x.service.", BANNER)
+    status = judge(Observation(t=0, log=log, unit=unit(n_restarts=1)))
+    assert (status.restarts, [cycle.cause for cycle in status.cycles]) == (1, ["gpu_busy"])
+    # and without systemd's own count
+    assert judge(Observation(t=0, log=log)).restarts == 1
+
+
+def test_the_present_start_is_one_of_the_loop_when_it_is_over() -> None:
+    running = unit(n_restarts=1, invocation_id="b", main_pid=20)
+    seen = Observation(t=0, log=mixed(*cycle(1, BANNER, OOM), "systemd: Started x.service.", BANNER), unit=running)
+    ended = EXITED._replace(n_restarts=1, invocation_id="b")
+    wait = Judge(JudgeConfig())
+    assert wait.feed(seen).verdict == "progressing"
+    status = wait.feed(look(5, BUSY, unit=ended))
+    assert (status.verdict, status.final, status.cause and status.cause.id) == ("dead", True, "cuda_oom")
+    assert [(cycle.cause, cycle.exit_code) for cycle in status.cycles] == [("cuda_oom", 1), ("gpu_busy", 1)]
+
+
+def test_the_last_words_of_a_loop_are_waited_for() -> None:
+    running = unit(n_restarts=1, invocation_id="b", main_pid=20)
+    seen = Observation(t=0, log=mixed(*cycle(1, BANNER), "systemd: Started x.service.", BANNER), unit=running)
+    ended = EXITED._replace(n_restarts=1, invocation_id="b")
+    status = judge(seen, look(5, unit=ended), look(5.5, OOM, unit=ended))
+    assert (status.final, status.cause and status.cause.id) == (True, "cuda_oom")
+
+
 def test_a_look_that_shows_the_next_start_before_the_unit_does() -> None:
     """The unit is read before the journal: the restart may fall between the two."""
     old = unit(invocation_id="a", exec_main_code=0)
