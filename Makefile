@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 BENCH ?=
 RECORD ?=
 
-.PHONY: help setup demo demo-down test test-sanity lint test-unit test-versions test-integration test-e2e bench lab-up lab-down lab-ssh collection
+.PHONY: help setup demo demo-down test test-sanity lint test-unit test-versions test-integration test-e2e bench docs lab-up lab-down lab-ssh collection
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -55,6 +55,9 @@ test-e2e: setup ## test hosts with real systemd, ssh, journald and vLLM (needs r
 
 bench: setup ## speed and memory beside other tools (BENCH='download verify' for some; RECORD=1 for docs/performance.md)
 	ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/build/collections $(BIN)/python tests/bench $(if $(RECORD),--record) $(BENCH)
+
+docs: setup ## the pages that are written from tables: docs/diagnosis.md
+	PYTHONPATH=$(CURDIR)/build/collections $(BIN)/python scripts/diagnosis.py
 
 lab-up: ## N test hosts (N=3)
 	@scripts/bootstrap.sh lab

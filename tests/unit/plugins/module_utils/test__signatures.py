@@ -156,7 +156,7 @@ LOADERS = {
     "pt": ([_bar("Loading pt checkpoint shards"), _TOOK], 2.0),
     "pt, multi-thread": ([_bar("Multi-thread loading pt checkpoint shards"), _TOOK], 2.0),
     "npcache": ([_bar("Loading np_cache checkpoint shards"), _TOOK], 2.0),
-    "runai_streamer": ([_bar("Loading safetensors using Runai Model Streamer", "1.2k", "1.2k", "9it/s"), _TOOK], 1200.0),
+    "runai": ([_bar("Loading safetensors using Runai Model Streamer", "1.2k", "1.2k", "9it/s"), _TOOK], 1200.0),
     "fastsafetensors (to 0.23)": ([_bar("Loading safetensors using Fastsafetensor loader"), _TOOK], 2.0),
     "fastsafetensors (0.24 on)": ([_bar("Loading fastsafetensors checkpoint shards"), _TOOK], 2.0),
     "instanttensor": ([_bar("Loading safetensors using InstantTensor loader", "9.5G", "9.5G", "1GB/s"), _TOOK], 9.5e9),
