@@ -36,7 +36,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._safetensors im
     HeaderError,
     tensor_names,
 )
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import (
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_plan import (
     Look,
     Plan,
     Room,

@@ -20,8 +20,8 @@ import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._disk import REMOVED, Disk
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import OWN_DIR
+from ansible_collections.modelfleet.serving.plugins.module_utils._names import COMMIT
 from ansible_collections.modelfleet.serving.plugins.module_utils._prune import PruneError, Release, Snapshot, View
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import COMMIT
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import storage
 
 PROC = "/proc"

@@ -14,8 +14,8 @@ import json
 import re
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._names import REPO_ID
 from ansible_collections.modelfleet.serving.plugins.module_utils._share_rules import token_digest
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import REPO_ID
 
 UNIT = "modelfleet-share-{name}.service"
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")

@@ -25,11 +25,7 @@ import re
 import typing as t
 import urllib.parse
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import (
-    COMMIT,
-    REPO_ID,
-    unsafe_name,
-)
+from ansible_collections.modelfleet.serving.plugins.module_utils._names import COMMIT, REPO_ID, unsafe_name
 
 #: smaller files are handed to everybody at once: waiting would take longer than sending
 LARGE = 64 << 20

@@ -33,6 +33,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     RemoteFile,
     from_json,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._names import snapshot_path
 from ansible_collections.modelfleet.serving.plugins.module_utils._share_rules import (
     LARGE,
     PROGRESS_HEADER,
@@ -45,7 +46,6 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._share_rules im
     parse_range,
     parse_target,
 )
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import snapshot_path
 
 #: seconds for a request to arrive, and without a byte taken by the receiver
 REQUEST_TIMEOUT = 20.0

@@ -25,9 +25,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     Record,
     RemoteFile,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._names import COMMIT
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import partial_path
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import (
-    COMMIT,
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_plan import (
     Moved,
     Origin,
     Plan,

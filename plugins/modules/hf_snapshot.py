@@ -488,9 +488,11 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
     LibraryMissing,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress import ProgressFile
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import SnapshotError, owned_paths, run
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import run
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_io import SnapshotWorld
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_plan import SnapshotError
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_progress import Progress
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_result import owned_paths
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply import ListingError
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply_options import (
     SOURCE_SPEC,

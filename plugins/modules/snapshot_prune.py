@@ -129,7 +129,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._disk import Di
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress import ProgressFile
 from ansible_collections.modelfleet.serving.plugins.module_utils._prune import PruneError, run
 from ansible_collections.modelfleet.serving.plugins.module_utils._prune_io import Host
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import SnapshotError
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_plan import SnapshotError
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_progress import Progress
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import FetchError, Stop
 

@@ -28,7 +28,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import partial_path
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress import ProgressFile
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import Look, SnapshotError
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_plan import Look, SnapshotError
 from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_progress import Progress
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import Stop, Stopped, StorageError
 

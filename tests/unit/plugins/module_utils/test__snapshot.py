@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.modelfleet.serving.plugins.module_utils import _snapshot
+from ansible_collections.modelfleet.serving.plugins.module_utils import _snapshot, _snapshot_plan, _snapshot_result
 from ansible_collections.modelfleet.serving.plugins.module_utils._leftovers import Leftover
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
     GIT_SHA1,
@@ -25,7 +25,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._manifest impor
     Record,
     RemoteFile,
 )
-from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import (
+from ansible_collections.modelfleet.serving.plugins.module_utils._names import unsafe_name
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot import run
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_plan import (
     Finding,
     Look,
     Moved,
@@ -35,12 +37,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot impor
     SnapshotError,
     by_content,
     first_look,
-    owned_paths,
-    planned,
-    run,
     select,
-    unsafe_name,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._snapshot_result import owned_paths, planned
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Offer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -787,9 +786,10 @@ def test_owned_paths_are_all_that_was_made_below_root() -> None:
 
 
 def test_the_logic_imports_no_library() -> None:
-    source = pathlib.Path(_snapshot.__file__).read_text(encoding="utf-8")
-    assert "AnsibleModule(" not in source
-    assert "import huggingface_hub" not in source
+    for module in (_snapshot, _snapshot_plan, _snapshot_result):
+        source = pathlib.Path(module.__file__).read_text(encoding="utf-8")
+        assert "AnsibleModule(" not in source
+        assert "import huggingface_hub" not in source
 
 
 def test_git_digests_are_returned_under_their_own_name() -> None:
