@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import typing as t
 
 import pytest
+import yaml
 from hub import Hub as LabHub
 
 from ansible_collections.modelfleet.serving.plugins.module_utils import _hub
 from ansible_collections.modelfleet.serving.plugins.module_utils._hub import (
+    MINIMUM_VERSION,
     PIN,
     Hub,
     HubError,
@@ -275,3 +278,11 @@ def test_the_library_sends_no_telemetry(hub: LabHub, commit: str) -> None:
     Asked(hub.endpoint).hub.listing("acme/tiny", "main")
     assert os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1"
     assert [entry.on for entry in hub.log.find()] == ["info"]
+
+
+def test_the_oldest_release_is_the_one_that_is_tested_and_that_the_role_takes() -> None:
+    top = pathlib.Path(__file__).resolve().parents[4]
+    role = yaml.safe_load((top / "roles/host_tools/vars/main.yml").read_text(encoding="utf-8"))
+    assert role["__host_tools_hub_minimum"] == MINIMUM_VERSION
+    versions = (top / "tests/versions/versions.txt").read_text(encoding="utf-8").splitlines()
+    assert next(line for line in versions if not line.startswith("#")).startswith(f"{MINIMUM_VERSION}.")

@@ -282,8 +282,11 @@ def test_truncated_cache(host: Host, tmp_path: pathlib.Path, monkeypatch: pytest
         os.truncate(blob, min(1000, blob.stat().st_size))
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_CACHE", str(cache))
-    host.run()
-    check(host)
+    for sources in ([], [{"path": str(cache)}]):
+        result = host.run(sources=sources)
+        assert (result.get("msg"), result["changed"]) == (None, True)
+        check(host)
+        host.run(state="absent", revision=result["commit"])
 
 
 def test_edited_soon(host: Host) -> None:
