@@ -132,3 +132,42 @@ def test_a_task_is_known_by_its_name() -> None:
     assert {name: roles for name, roles in owners.items() if len(roles) > 1} == {}
     deployed = {path.name for path in ROLES.iterdir() if path.is_dir()} - {"host_status"}
     assert set(Rendered("health_wait", GIVEN)["__health_wait_roles"]) == deployed
+
+
+def earlier(records: list[dict[str, t.Any]], **hosts: dict[str, t.Any]) -> list[tuple[str, t.Any]]:
+    """Label and shards of the starts that the wait is told of."""
+    found = {
+        "__health_wait_read": {
+            "results": [{"content": base64.b64encode(json.dumps(record).encode()).decode()} for record in records]
+        },
+        "ansible_play_hosts_all": ["me", *hosts],
+        "inventory_hostname": "me",
+        "hostvars": hosts,
+    }
+    role = Rendered("health_wait", {**GIVEN, "health_wait_profile": "kimi_k2_5_nvfp4"}, found)
+    starts = json.loads(role.expression("lookup('ansible.builtin.template', 'earlier.json.j2')"))
+    assert all(start["stages"] == LOAD for start in starts)
+    return [(start["label"], start["shards_total"]) for start in starts]
+
+
+def test_what_earlier_starts_took_is_told_to_the_wait() -> None:
+    load = {**result("ready", LOAD), "shards_total": 119}
+    mine = {"profile": "kimi_k2_5_nvfp4", "load": load}
+    records = [
+        {**mine, "number": 4, "load": None},
+        {**mine, "number": 3},
+        {**mine, "number": 2, "profile": "minimax"},
+        {**mine, "number": 1, "load": result("ready", LOAD)},
+    ]
+    canary = {"health_wait_load": {**load, "profile": "kimi_k2_5_nvfp4"}}
+    other = {"health_wait_load": {**load, "profile": "minimax"}}
+    failed = {"health_wait_load": {**load, "profile": "kimi_k2_5_nvfp4", "verdict": "dead"}}
+    assert earlier(records) == [("release 3", 119), ("release 1", None)]
+    assert earlier([], gpu01=canary, gpu02=other, gpu03=failed, gpu04={}) == [("gpu01", 119)]
+    assert earlier(records[:2], gpu01=canary) == [("release 3", 119), ("gpu01", 119)]
+
+
+def test_the_newest_records_are_read_by_number() -> None:
+    found = {"__health_wait_records": {"files": [{"path": f"/r/{number}.json"} for number in (1, 10, 9, 2, 8)]}}
+    role = Rendered("health_wait", {**GIVEN, "health_wait_record": "/r/11.json"}, found)
+    assert role["__health_wait_newest"] == ["/r/10.json", "/r/9.json", "/r/8.json"]
