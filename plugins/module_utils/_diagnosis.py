@@ -163,6 +163,7 @@ def as_result(view: View, secrets: t.Collection[str] = ()) -> dict[str, t.Any]:
         "unit_state": view.unit_state or None,
         "tokens_per_second": tokens_per_second(view),
         "answer": answer.text if answer and answer.status == 200 else None,
+        "fingerprint": answer.fingerprint if answer else None,
         "gpus": [dataclasses.asdict(gpu) for gpu in view.gpus],
     }
     result["evidence"] = list(_evidence(view))

@@ -15,16 +15,14 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._garbage import Tokens, garbage, read_tokens
+
 #: a query over a parsed JSON answer, as jmespath.search(expression, data)
 Search = t.Callable[[str, t.Any], t.Any]
 
 FIRST_TOKEN_PROMPT = "Hello"
 #: enough for a rate when no known answer is asked for
 FIRST_TOKEN_LENGTH = 16
-#: this many equal characters or words in a row are never an answer
-REPEATS = 12
-_ONE_CHARACTER = re.compile(rf"(\S)\1{{{REPEATS * 2 - 1},}}")
-_ONE_WORD = re.compile(rf"(\S+)(?:\s+\1){{{REPEATS - 1},}}(?=\s|$)")
 
 
 class Question(t.NamedTuple):
@@ -39,6 +37,7 @@ class Answer(t.NamedTuple):
 
     text: str
     completion_tokens: int
+    tokens: Tokens = Tokens()
 
 
 class KnownAnswer(t.NamedTuple):
@@ -69,7 +68,10 @@ def known_answer(options: t.Mapping[str, t.Any], model: str) -> KnownAnswer:
         "seed": 0,
         **(options.get("extra_body") or {}),
     }
-    if options.get("messages"):
+    chat = bool(options.get("messages"))
+    if options.get("logprobs"):
+        body = {"logprobs": True if chat else 1, **body}
+    if chat:
         question = Question("/v1/chat/completions", {**body, "messages": options["messages"]})
     else:
         question = Question("/v1/completions", {**body, "prompt": options["prompt"]})
@@ -92,7 +94,7 @@ def read_answer(body: t.Any) -> Answer:
         tokens = int((body.get("usage") or {}).get("completion_tokens") or 0)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as exc:
         raise ValueError(f"not a completion: {str(body)[:200]}") from exc
-    return Answer("\n".join(part for part in parts if part), tokens)
+    return Answer("\n".join(part for part in parts if part), tokens, read_tokens(body))
 
 
 def fault(answer: Answer, body: t.Any, expected: KnownAnswer, search: t.Optional[Search]) -> str:
@@ -100,8 +102,9 @@ def fault(answer: Answer, body: t.Any, expected: KnownAnswer, search: t.Optional
     shown = repr(answer.text if len(answer.text) <= 120 else answer.text[:120] + "...")
     if not answer.text.strip():
         return f"the answer is empty ({answer.completion_tokens} tokens)"
-    if _ONE_CHARACTER.search(answer.text) or _ONE_WORD.search(answer.text):
-        return f"the answer repeats itself: {shown}"
+    wrong = garbage(answer.text, answer.tokens)
+    if wrong:
+        return f"the answer {wrong}: {shown}"
     if expected.pattern is not None and not re.search(expected.pattern, answer.text):
         return f"the answer {shown} does not match {expected.pattern!r}"
     if expected.query is not None and search is not None and not search(expected.query, body):

@@ -105,6 +105,8 @@ class Completion(typing.NamedTuple):
     error: str = ""
     #: None: no known answer was asked for; otherwise whether the answer passed its check
     answer_ok: typing.Optional[bool] = None
+    #: digest of the first tokens of a known answer
+    fingerprint: typing.Optional[str] = None
 
 
 class HttpSample(typing.NamedTuple):

@@ -22,6 +22,7 @@ import time
 import typing as t
 import urllib.parse
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._garbage import fingerprint
 from ansible_collections.modelfleet.serving.plugins.module_utils._known_answer import (
     FIRST_TOKEN_LENGTH,
     KnownAnswer,
@@ -218,7 +219,9 @@ class TokenJob:
             error = "" if answer.completion_tokens or answer.text else "the server answered without a token"
             return Completion(200, answer.text, answer.completion_tokens, seconds, error)
         wrong = fault(answer, reply.body, known, self._plan.search)
-        return Completion(200, answer.text, answer.completion_tokens, seconds, wrong, answer_ok=not wrong)
+        return Completion(
+            200, answer.text, answer.completion_tokens, seconds, wrong, not wrong, fingerprint(answer.tokens)
+        )
 
 
 class HttpSource:

@@ -108,7 +108,8 @@ options:
   known_answer:
     description:
       - A question whose answer is known. The server counts as ready when its answer passes.
-      - An empty answer and one that only repeats itself never pass.
+      - An empty answer never passes, nor does one that repeats itself, cannot be decoded, mixes scripts, or has a log
+        probability that is not a number.
       - It is asked with temperature 0 and a fixed seed.
     type: dict
     suboptions:
@@ -135,6 +136,12 @@ options:
           - Length of the answer.
         type: int
         default: 32
+      logprobs:
+        description:
+          - Whether log probabilities are asked for. Without them RV(fingerprint) is V(null).
+          - Set to V(false) for a server that was started with C(--max-logprobs 0).
+        type: bool
+        default: true
       attempts:
         description:
           - How often the question may be asked until an answer passes.
@@ -437,6 +444,13 @@ answer:
   returned: always
   type: str
   sample: Paris
+fingerprint:
+  description:
+    - Digest of the first tokens of the known answer. Hosts with the same release and the same cards give the same.
+    - V(null) without O(known_answer), or where the server gives no log probabilities.
+  returned: always
+  type: str
+  sample: 5d41402abc4b2a76
 gpus:
   description: The GPUs at the last look. Values that a card does not tell are V(null).
   returned: always
@@ -488,6 +502,7 @@ KNOWN_ANSWER: dict[str, t.Any] = {
     "pattern": {"type": "str"},
     "query": {"type": "str"},
     "max_tokens": {"type": "int", "default": 32, "no_log": False},
+    "logprobs": {"type": "bool", "default": True},
     "attempts": {"type": "int", "default": 2},
     "extra_body": {"type": "dict"},
 }

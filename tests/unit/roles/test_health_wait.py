@@ -171,3 +171,16 @@ def test_the_newest_records_are_read_by_number() -> None:
     found = {"__health_wait_records": {"files": [{"path": f"/r/{number}.json"} for number in (1, 10, 9, 2, 8)]}}
     role = Rendered("health_wait", {**GIVEN, "health_wait_record": "/r/11.json"}, found)
     assert role["__health_wait_newest"] == ["/r/10.json", "/r/9.json", "/r/8.json"]
+
+
+def agreed(**prints: str | None) -> dict[str, t.Any]:
+    hosts = {host: {"health_wait_load": {"profile": "kimi", "fingerprint": value}} for host, value in prints.items()}
+    found = {"ansible_play_hosts_all": [*hosts, "old"], "hostvars": {**hosts, "old": {}}}
+    return Rendered("health_wait", {**GIVEN, "health_wait_profile": "kimi"}, found)["__health_wait_agreed"]
+
+
+def test_hosts_of_one_release_must_agree() -> None:
+    assert agreed(a="1", b="1", c="2") == {"print": "1", "hosts": ["a", "b"]}
+    assert agreed(a="2", b="1", c="1", d=None) == {"print": "1", "hosts": ["b", "c"]}
+    assert agreed(a="2", b="1") == {"print": "2", "hosts": ["a"]}
+    assert agreed(a=None) == {"print": None, "hosts": []}

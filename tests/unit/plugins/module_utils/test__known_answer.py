@@ -42,6 +42,11 @@ def test_known_answer_as_completion() -> None:
     assert made == KnownAnswer(Question("/v1/completions", body), "4", None, 3)
 
 
+def test_log_probabilities_are_asked_for_in_the_way_of_each_interface() -> None:
+    assert known_answer({**OPTIONS, "prompt": "2+2=", "logprobs": True}, "tiny").question.body["logprobs"] == 1
+    assert known_answer({**OPTIONS, "messages": MESSAGES, "logprobs": True}, "tiny").question.body["logprobs"] is True
+
+
 def test_known_answer_as_chat_with_more_keys() -> None:
     extra = {"chat_template_kwargs": {"thinking": False}, "seed": 7}
     question = known_answer({**OPTIONS, "messages": MESSAGES, "extra_body": extra}, "tiny").question
@@ -84,6 +89,12 @@ def test_read_answer_of_something_else(body: t.Any) -> None:
         ("the " * 12, None, None, "the answer repeats itself: '" + "the " * 12 + "'"),
         ("ha ha ha, said the fox", None, None, ""),
         ("==========", None, None, ""),
+        (
+            "a \u0431 \uac00 \u0645",
+            None,
+            None,
+            "the answer mixes 4 scripts (arabic, cyrillic, hangul, latin): 'a \u0431 \uac00 \u0645'",
+        ),
         ("x", None, "good", "the query 'good' is not true of the answer 'x'"),
         ("x", None, "choices", ""),
     ],
