@@ -28,8 +28,12 @@ import urllib.parse
 from ansible_collections.modelfleet.serving.plugins.module_utils._names import COMMIT, REPO_ID, unsafe_name
 
 #: smaller files are handed to everybody at once: waiting would take longer than sending
-LARGE = 64 << 20
-#: seconds that a receiver is sent to wait for another one's copy, at most
+LARGE = 16 << 20
+#: large files that a share sends at the same time; enough to fill a link
+MAX_SENDINGS = 4
+#: bytes a second below which a sending hangs, once it had the seconds to begin
+SLOW, BEGINNING = 1 << 20, 10.0
+#: seconds that a receiver is given to hand a file on, at most
 HAND_ON_LIMIT = 60.0
 #: seconds for which a host that was at work, or is about to be, is waited for
 PRESENCE_LIMIT = 20.0
@@ -116,9 +120,17 @@ def authorised(header: str, digest: str) -> bool:
     return same and scheme.lower() == "bearer"
 
 
-class _Sending(t.NamedTuple):
-    receiver: int
-    began: float
+class Sending:
+    """A file on its way to a receiver."""
+
+    def __init__(self, file: t.Hashable, receiver: int, began: float) -> None:
+        self.file, self.receiver, self.began = file, receiver, began
+        #: bytes so far; the sender counts them
+        self.moved = 0
+
+    def gets_on(self, now: float) -> bool:
+        passed = now - self.began
+        return passed < BEGINNING or self.moved >= SLOW * passed
 
 
 class _Sent(t.NamedTuple):
@@ -128,50 +140,49 @@ class _Sent(t.NamedTuple):
 
 
 class Turns:
-    """Makes a chain out of receivers that all want the same file from the same host.
+    """Spreads large files over receivers that all want all of them from the same host.
 
-    A large file goes to one receiver, and to no other until that one had as long again, twice, to hand it on. So a
-    file leaves the host about once while it passes through the fleet, and again when the chain is slow or broken.
-    Nobody waits longer than :data:`HAND_ON_LIMIT`.
+    A file goes to one receiver, and to no other until that one had as long again, twice, to hand it on. Few files go
+    out at the same time, so that each is there soon to be handed on. So the host sends about one copy of the whole
+    while it passes through the fleet, and more where receivers are slow or gone.
     """
 
     def __init__(self, clock: t.Callable[[], float]) -> None:
         self._clock = clock
-        self._sending: dict[t.Hashable, list[_Sending]] = {}
+        self._sending: list[Sending] = []
         self._sent: dict[t.Hashable, _Sent] = {}
-        self._waiting: dict[tuple[t.Hashable, int], float] = {}
+        self._last_duration = 0.0
 
-    def admit(self, file: t.Hashable, receiver: int) -> bool:
-        """Whether ``receiver`` gets ``file`` now. If so, :meth:`done` has to follow."""
+    def admit(self, file: t.Hashable, receiver: int) -> Sending | None:
+        """What is to be given to :meth:`done` when it is over; None when ``receiver`` has to wait for ``file``."""
         now = self._clock()
-        since = self._waiting.setdefault((file, receiver), now)
-        if now - since < HAND_ON_LIMIT and self._busy(file, receiver, now):
-            return False
-        self._waiting.pop((file, receiver), None)
-        self._sending.setdefault(file, []).append(_Sending(receiver, now))
-        return True
-
-    def _busy(self, file: t.Hashable, receiver: int, now: float) -> bool:
-        sending = self._sending.get(file, [])
-        if any(item.receiver != receiver and now - item.began < HAND_ON_LIMIT for item in sending):
-            return True
+        # one that hangs, or whose receiver is dead, keeps nobody waiting; one that begins again takes its own place
+        others = [
+            item for item in self._sending if item.gets_on(now) and (item.file, item.receiver) != (file, receiver)
+        ]
         sent = self._sent.get(file)
-        if sent is None or sent.receiver == receiver:
-            return False
-        return now - sent.ended < min(2 * sent.duration, HAND_ON_LIMIT)
+        handing_on = sent is not None and sent.receiver != receiver
+        if (
+            len(others) >= MAX_SENDINGS
+            or any(item.file == file for item in others)
+            or (handing_on and sent is not None and now - sent.ended < min(2 * sent.duration, HAND_ON_LIMIT))
+        ):
+            return None
+        sending = Sending(file, receiver, now)
+        self._sending.append(sending)
+        return sending
 
-    def done(self, file: t.Hashable, receiver: int, whole: bool) -> None:
-        """A sending ended; ``whole`` if the receiver has the end of the file now."""
-        now = self._clock()
-        sending = self._sending.get(file, [])
-        item = next((item for item in sending if item.receiver == receiver), None)
-        if item is None:
-            return
-        sending.remove(item)
-        if not sending:
-            del self._sending[file]
+    def done(self, sending: Sending, whole: bool) -> None:
+        """``whole``: the receiver has the end of the file now."""
+        self._sending.remove(sending)
         if whole:
-            self._sent[file] = _Sent(receiver, now, now - item.began)
+            now = self._clock()
+            self._last_duration = now - sending.began
+            self._sent[sending.file] = _Sent(sending.receiver, now, self._last_duration)
+
+    def retry_seconds(self) -> int:
+        """When to ask again: at once (a client has its own least) where files take less than a second."""
+        return RETRY_SECONDS if self._last_duration >= 1 else 0
 
 
 class Presence:
@@ -191,12 +202,16 @@ class Presence:
 
 
 __all__ = (
+    "BEGINNING",
     "HAND_ON_LIMIT",
     "LARGE",
+    "MAX_SENDINGS",
     "PRESENCE_LIMIT",
     "PROGRESS_HEADER",
     "RETRY_SECONDS",
+    "SLOW",
     "Presence",
+    "Sending",
     "Span",
     "Target",
     "Turns",

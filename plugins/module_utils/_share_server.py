@@ -39,6 +39,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._share_rules im
     PROGRESS_HEADER,
     RETRY_SECONDS,
     Presence,
+    Sending,
     Target,
     Turns,
     Unsatisfiable,
@@ -298,24 +299,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
             except Unsatisfiable:
                 self._refuse(416, ("Content-Range", f"bytes */{opened.size}"))
                 return
-            turn = body and opened.size >= LARGE and target.place is not None
-            if turn and not self._locked(self.server.turns.admit, target._replace(place=None), target.place):
-                # what was sent to others is what the asker waits for
-                self._not_yet(f"{self.server.bytes_sent:x}")
-                return
-            end = 0
-            try:
-                start, end = span or (0, opened.size)
+            start, end = span or (0, opened.size)
+            if not body:
                 self._file_head(opened, start, end, partial=span is not None)
-                if body:
-                    self._send(target, opened, start, end)
-            except OSError:
-                end = 0
-                raise
-            finally:
-                if turn:
-                    whole = end == opened.size
-                    self._locked(self.server.turns.done, target._replace(place=None), target.place, whole)
+            elif opened.size < LARGE or target.place is None:
+                self._send(target, opened, start, end, span is not None, None)
+            else:
+                self._in_turn(target, opened, start, end, span is not None)
+
+    def _in_turn(self, target: Target, opened: Opened, start: int, end: int, partial: bool) -> None:
+        """Send a large file to one of those who want it."""
+        turns = self.server.turns
+        sending = self._locked(turns.admit, target._replace(place=None), target.place)
+        if sending is None:
+            # what was sent to others is what the asker waits for
+            self._not_yet(f"{self.server.bytes_sent:x}", turns.retry_seconds())
+            return
+        whole = False
+        try:
+            self._send(target, opened, start, end, partial, sending)
+            whole = end == opened.size
+        finally:
+            self._locked(turns.done, sending, whole)
 
     def _locked(self, function: t.Callable[..., t.Any], *args: t.Any) -> t.Any:
         with self.server.lock:
@@ -332,7 +337,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             fields.append(("Content-Range", f"bytes {start}-{end - 1}/{opened.size}"))
         self._head(206 if partial else 200, *fields)
 
-    def _send(self, target: Target, opened: Opened, start: int, end: int) -> None:
+    def _send(
+        self, target: Target, opened: Opened, start: int, end: int, partial: bool, sending: Sending | None
+    ) -> None:
+        self._file_head(opened, start, end, partial)
         self.connection.settimeout(SEND_TIMEOUT)
         began = time.monotonic()
         at = start
@@ -343,6 +351,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.close_connection = True
                 raise ConnectionAbortedError(f"{target.path} ended at byte {at}")
             at += moved
+            if sending is not None:
+                sending.moved += moved
             self.server.used()
             with self.server.lock:
                 self.server.bytes_sent += moved
@@ -362,8 +372,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
         self._refuse(404)
 
-    def _not_yet(self, progress: str) -> None:
-        self._refuse(503, ("Retry-After", str(RETRY_SECONDS)), (PROGRESS_HEADER, progress))
+    def _not_yet(self, progress: str, wait: int = RETRY_SECONDS) -> None:
+        self._refuse(503, ("Retry-After", str(wait)), (PROGRESS_HEADER, progress))
 
     def _refuse(self, status: int, *fields: tuple[str, str]) -> None:
         self._head(status, ("Content-Length", "0"), *fields)
