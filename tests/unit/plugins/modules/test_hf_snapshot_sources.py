@@ -113,6 +113,22 @@ def test_a_mirror_gives_the_files_and_each_token_goes_to_its_own_origin(host: Ho
     whole(host)
 
 
+def test_the_hubs_token_goes_to_no_source(host: Host, mirror: Hub, seed: Host) -> None:
+    host.hub.catalog.users[TOKEN] = "me"
+    mirror.fault(on="resolve", match=SHARD_1, action="status", status=404)
+    with Peer(seed.snapshot()) as peer:
+        peer.lacks = {SHARD_1, SHARD_2}
+        result = host.run(token=TOKEN, sources=[{"peer": peer.url}, {"url": mirror.endpoint}])
+        assert {authorization for _path, _range, authorization in peer.log} == {None}
+    assert shares(result) == {
+        peer.url: (len(FILES) - 2, 2, 0),
+        mirror.endpoint: (1, 1, 0),
+        host.hub.endpoint: (1, 0, 0),
+    }
+    assert [entry.authorization for entry in mirror.log.find() if entry.authorization] == []
+    assert all(entry.authorization for entry in host.hub.log.find("resolve"))
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
