@@ -114,10 +114,16 @@ class Disk:
         for thread in threads:
             thread.start()
         total = sum(file.size for file in files)
+
+        def show() -> None:
+            self._progress.show_work("verify", meter, len(found), len(files), 0, total, meter.downloaded)
+
+        # at the beginning too, which tells what has begun
+        show()
         for thread in threads:
             while thread.is_alive():
                 thread.join(0.2)
-                self._progress.show_work("verify", meter, len(found), len(files), 0, total, meter.downloaded)
+                show()
         if self._stop.is_set():
             raise Stopped(f"{self._stop.reason} while files were verified; nothing was changed.")
         return found
