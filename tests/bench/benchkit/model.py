@@ -53,8 +53,11 @@ class Series(t.NamedTuple):
         values = [sample.extra[name] for sample in self.samples if name in sample.extra]
         return pick(values) if values else None
 
-    def worst(self, name: str) -> float:
-        """The largest value of a figure that has to be there."""
+    def least(self, name: str) -> float:
+        """The smallest value of a figure that every sample has."""
+        return min(sample.extra[name] for sample in self.samples)
+
+    def most(self, name: str) -> float:
         return max(sample.extra[name] for sample in self.samples)
 
 

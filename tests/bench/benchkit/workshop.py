@@ -31,6 +31,7 @@ class Workshop:
     def __init__(self, parent: pathlib.Path) -> None:
         self._parent = parent
         self.bin = pathlib.Path(sys.executable).parent
+        self._trusted: dict[str, str] = {}
 
     def __enter__(self) -> Workshop:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="modelfleet-bench-", dir=self._parent))
@@ -38,6 +39,11 @@ class Workshop:
 
     def __exit__(self, *exc: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def trust(self, certificate: pathlib.Path | None) -> None:
+        """Have contestants trust this certificate alone, or what the machine trusts."""
+        names = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
+        self._trusted = {name: str(certificate) for name in names} if certificate else {}
 
     def warm(self, size: int) -> None:
         """Use so much memory once: a virtual machine gets it from its host then, at the first one's cost."""
@@ -69,6 +75,7 @@ class Workshop:
             "HF_HUB_DISABLE_UPDATE_CHECK": "1",
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
             "NO_PROXY": "*",
+            **self._trusted,
             **more,
         }
 
@@ -81,11 +88,10 @@ class Workshop:
 
         The module's result is checked; its ``elapsed_s``, where it has one, is the figure "module" of the sample.
         """
-        path = self.folder / f"payload-{len(list(self.folder.glob('payload-*')))}.py"
-        path.write_bytes(build_payload(name, arguments, str(self.folder)))
+        argv = self.payload(name, arguments)
 
         def run() -> Finished:
-            done = self.command(sys.executable, str(path))
+            done = self.command(*argv)
             result = json.loads(done.out)
             if result.get("failed"):
                 raise CommandFailed(f"{name} failed: {result.get('msg')}")
@@ -93,6 +99,12 @@ class Workshop:
             return done._replace(sample=done.sample._replace(extra=figures))
 
         return run
+
+    def payload(self, name: str, arguments: t.Mapping[str, t.Any]) -> tuple[str, str]:
+        """The command line that runs a module as Ansible does on a host."""
+        path = self.folder / f"payload-{len(list(self.folder.glob('payload-*')))}.py"
+        path.write_bytes(build_payload(name, arguments, str(self.folder)))
+        return sys.executable, str(path)
 
     @contextlib.contextmanager
     def hub(self, root: pathlib.Path, *options: str) -> t.Iterator[HubControl]:

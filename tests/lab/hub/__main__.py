@@ -10,6 +10,7 @@ import argparse
 import os
 import pathlib
 import signal
+import ssl
 import sys
 import typing as t
 
@@ -26,12 +27,21 @@ def main(argv: t.Optional[t.Sequence[str]] = None) -> int:
     parser.add_argument("--port", type=int, default=8900)
     parser.add_argument("--cdn-port", type=int, default=8901, help="port of the origin that LFS files come from")
     parser.add_argument("--cdn-host", help="its name in redirects (default: the address the client used)")
+    parser.add_argument("--cdn-tls", nargs=2, metavar=("CERT", "KEY"), help="PEM files: that origin speaks https")
     parser.add_argument("--page-size", type=int, default=1000, help="entries on a page of the tree API")
     parser.add_argument("--rate", type=float, help="bytes a second of every connection")
     parser.add_argument("--pid-file", type=pathlib.Path)
     args = parser.parse_args(argv)
     try:
-        hub = Hub(args.bind or (LOOPBACK,), args.port, args.cdn_port, args.cdn_host, args.page_size, args.rate)
+        hub = Hub(
+            args.bind or (LOOPBACK,),
+            args.port,
+            args.cdn_port,
+            args.cdn_host,
+            args.page_size,
+            args.rate,
+            cdn_tls=_tls(*args.cdn_tls) if args.cdn_tls else None,
+        )
     except OSError as exc:
         print(f"hub: {exc.strerror}", file=sys.stderr)
         return 1
@@ -48,6 +58,12 @@ def main(argv: t.Optional[t.Sequence[str]] = None) -> int:
     if args.pid_file:
         args.pid_file.unlink()
     return 0
+
+
+def _tls(certificate: str, key: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
 
 
 if __name__ == "__main__":

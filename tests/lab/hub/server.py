@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 import typing as t
 
@@ -34,6 +35,7 @@ class Hub:
         page_size: int = 1000,
         rate: t.Optional[float] = None,
         url_seconds: float = 3600,
+        cdn_tls: t.Optional[ssl.SSLContext] = None,
     ) -> None:
         self.catalog, self.faults, self.log = Catalog(), FaultList(), RequestLog()
         #: bytes a second of every connection; None is as fast as it goes
@@ -44,15 +46,16 @@ class Hub:
         # Some client versions compare host names only and would send the token on to another port of the same host,
         # so on the loopback the cdn goes by another name for the same address.
         self._cdn_host = cdn_host or ("localhost" if tuple(bind) == (LOOPBACK,) else None)
+        self._cdn_scheme = "http" if cdn_tls is None else "https"
         self._servers: list[Server] = []
         try:
             self._hub_port = self._listen(bind, port, HubOrigin(self.catalog, self.signer, self._cdn_of, page_size))
-            self._cdn_port = self._listen(bind, cdn_port, CdnOrigin(self.catalog, self.signer))
+            self._cdn_port = self._listen(bind, cdn_port, CdnOrigin(self.catalog, self.signer), cdn_tls)
         except BaseException:
             self._close()
             raise
         self.endpoint = f"http://{bind[0]}:{self._hub_port}"
-        self.cdn_endpoint = f"http://{self._cdn_host or bind[0]}:{self._cdn_port}"
+        self.cdn_endpoint = f"{self._cdn_scheme}://{self._cdn_host or bind[0]}:{self._cdn_port}"
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -109,12 +112,18 @@ class Hub:
     def _cdn_of(self, request: Request) -> str:
         """The cdn as this client can reach it: by the configured name, else by the address it used for the hub."""
         host = self._cdn_host or request.origin[len("http://") :].rsplit(":", 1)[0]
-        return f"http://{host}:{self._cdn_port}"
+        return f"{self._cdn_scheme}://{host}:{self._cdn_port}"
 
-    def _listen(self, addresses: t.Sequence[str], port: int, origin: t.Union[HubOrigin, CdnOrigin]) -> int:
+    def _listen(
+        self,
+        addresses: t.Sequence[str],
+        port: int,
+        origin: t.Union[HubOrigin, CdnOrigin],
+        tls: t.Optional[ssl.SSLContext] = None,
+    ) -> int:
         for address in addresses:
             try:
-                server = Server((address, port), self, origin)
+                server = Server((address, port), self, origin, tls)
             except OSError as exc:
                 message = f"cannot listen on {address}:{port}: {exc.strerror} (is another lab Hub running there?)"
                 raise OSError(exc.errno, message) from exc

@@ -11,6 +11,7 @@ import http.server
 import os
 import socket
 import socketserver
+import ssl
 import struct
 import sys
 import threading
@@ -91,8 +92,14 @@ class Server(http.server.ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], hub: Hub, origin: t.Union[HubOrigin, CdnOrigin]) -> None:
-        self.hub, self.origin = hub, origin
+    def __init__(
+        self,
+        address: tuple[str, int],
+        hub: Hub,
+        origin: t.Union[HubOrigin, CdnOrigin],
+        tls: t.Optional[ssl.SSLContext] = None,
+    ) -> None:
+        self.hub, self.origin, self._tls = hub, origin, tls
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         super().__init__(address, Handler)
@@ -101,6 +108,13 @@ class Server(http.server.ThreadingHTTPServer):
         # The inherited one asks DNS for the name of the address, which can take seconds where there is none.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def get_request(self) -> tuple[socket.socket, t.Any]:
+        connection, address = super().get_request()
+        if self._tls is not None:
+            # the handshake is made by the connection's own thread, with its first read
+            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
 
     def start(self) -> None:
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
@@ -224,7 +238,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send_body(self, source: Source, start: int, end: int, rate: t.Optional[float]) -> None:
-        if isinstance(source, File) and not rate:
+        if isinstance(source, File) and not rate and not isinstance(self.connection, ssl.SSLSocket):
             self._send_file(source, start, end)
             return
         clock = time.monotonic()
