@@ -13,9 +13,10 @@ import pathlib
 import sys
 import typing as t
 
-from benchkit import machine, report, runner
+from benchkit import machine, report
 from benchkit.model import Bench
 from benchkit.process import CommandFailed
+from benchkit.runner import Runner
 from benchkit.workshop import TOP, Workshop
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
@@ -50,7 +51,7 @@ def main(argv: t.Sequence[str]) -> int:
 def _run(bench: Bench, workshop: Workshop, args: argparse.Namespace) -> bool:
     """Run and report one bench; whether all its aims were met."""
     try:
-        outcome = runner.run(bench, workshop, args.rounds or bench.rounds, say)
+        outcome = Runner(workshop, args.rounds or bench.rounds, say).run(bench)
     except CommandFailed as exc:
         say(f"{bench.name}: {exc}")
         return False

@@ -111,7 +111,7 @@ class Outcome(t.NamedTuple):
 
     bench: Bench
     results: Results
-    #: share of the processors that others used just before the samples, the worst seen
+    #: share of the processors that others used during a sample, the worst
     noise: float
     seconds: float
 

@@ -32,6 +32,8 @@ class Workshop:
         self._parent = parent
         self.bin = pathlib.Path(sys.executable).parent
         self._trusted: dict[str, str] = {}
+        #: processes that work for the contestants
+        self.servers: list[int] = []
 
     def __enter__(self) -> Workshop:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="modelfleet-bench-", dir=self._parent))
@@ -111,11 +113,13 @@ class Workshop:
         """The lab's Hub in a process of its own, serving ``root``."""
         argv = [sys.executable, str(LAB_HUB), "--root", str(root), "--port", "0", "--cdn-port", "0", *options]
         server = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=self.environment())
+        self.servers.append(server.pid)
         try:
             line = server.stdout.readline() if server.stdout else ""
             if not line.startswith("ready:"):
                 raise CommandFailed(f"the local Hub did not start: {line}")
             yield HubControl(line.split()[2].rstrip(","))
         finally:
+            self.servers.remove(server.pid)
             server.terminate()
             server.wait()
