@@ -81,7 +81,7 @@ _SAID = 8
 #: the server itself tells that it was asked to stop
 _OWN_STOPS = ("sh_trigger", "sh_begun", "sh_interrupt", "sh_uv")
 _AUTHORS = (("EngineCore", "engine"), ("Worker", "workers"), ("VllmWorker", "workers"))
-_CHECKPOINT_GIB = re.compile(r"Checkpoint size: ([\d.]+) GiB")
+_CHECKPOINT = re.compile(r"Filesystem type for checkpoints: (\S+?)\. Checkpoint size: ([\d.]+) GiB")
 
 
 class _Portion(typing.NamedTuple):
@@ -139,6 +139,8 @@ class LogFold:
         #: 1 for the model, 2 for a drafter's weights
         self.weights_pass = 0
         self.checkpoint_bytes: typing.Optional[int] = None
+        #: the file system that it lies on, in small letters; empty when unknown
+        self.checkpoint_fs = ""
         self.tail: collections.deque[str] = collections.deque(maxlen=_TAIL)
         #: the server's own last lines: systemd adds some of its own to those of a program that fails
         self.said: collections.deque[str] = collections.deque(maxlen=_SAID)
@@ -352,9 +354,14 @@ class LogFold:
                 self._enter(row.stage)
                 self.seen.add(row.id)
                 self.serving = self.serving or row.id == "ready"
-                size = _CHECKPOINT_GIB.search(text) if row.id == "fs_type" else None
-                if size is not None and float(size[1]) > 0:
-                    self.checkpoint_bytes = int(float(size[1]) * 2**30)
+                checkpoint = _CHECKPOINT.search(text) if row.id == "fs_type" else None
+                if checkpoint is not None:
+                    self._take_checkpoint(checkpoint[1], float(checkpoint[2]))
+
+    def _take_checkpoint(self, fs_type: str, gib: float) -> None:
+        self.checkpoint_fs = "" if fs_type.lower() in ("unknown", "none") else fs_type.lower()
+        if gib > 0:
+            self.checkpoint_bytes = int(gib * 2**30)
 
     def _match(self, line: Line, side: str, rows: typing.Sequence[int]) -> None:
         if line.text.startswith("    "):

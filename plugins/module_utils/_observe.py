@@ -137,6 +137,46 @@ class Totals(typing.NamedTuple):
     states: typing.Optional[typing.Mapping[str, int]] = None
 
 
+class GroupUse(typing.NamedTuple):
+    """What the service's control group may use, has used and had to wait for; counters only grow.
+
+    The limits are the tightest ones of the group and those above it.
+    """
+
+    #: CPUs that the service may run on, and how many of them a quota is worth
+    cores: typing.Optional[int] = None
+    quota_cores: typing.Optional[float] = None
+    #: the group that has the quota, where it is not the service's own
+    quota_of: str = ""
+    #: periods of the quota in which the group ran, and those in which it had to pause
+    periods: typing.Optional[int] = None
+    throttled: typing.Optional[int] = None
+    cpu_s: typing.Optional[float] = None
+    #: seconds in which some process waited for a disk, for memory, for a core (PSI; cgroup v2 alone has it)
+    io_wait_s: typing.Optional[float] = None
+    memory_wait_s: typing.Optional[float] = None
+    cpu_wait_s: typing.Optional[float] = None
+    #: bytes and operations a second that may be read from one disk
+    read_limit: typing.Optional[int] = None
+    read_ops_limit: typing.Optional[int] = None
+
+
+class Storage(typing.NamedTuple):
+    """The file system that the checkpoint lies on."""
+
+    fs_type: str
+    mount: str = ""
+
+
+class Paging(typing.NamedTuple):
+    """What the whole host had to read again for want of memory, in bytes since it booted."""
+
+    #: from swap
+    swapped_in: typing.Optional[int] = None
+    #: files whose pages had been dropped shortly before
+    refaulted: typing.Optional[int] = None
+
+
 class Observation(typing.NamedTuple):
     """Everything seen in one poll."""
 
@@ -165,15 +205,21 @@ class Observation(typing.NamedTuple):
     host_oom_kills: typing.Optional[int] = None
     #: what a source could not do and why, for the evidence: "the journal cannot be read: ..."
     notes: tuple[str, ...] = ()
+    group: typing.Optional[GroupUse] = None
+    storage: typing.Optional[Storage] = None
+    paging: typing.Optional[Paging] = None
 
 
 __all__ = (
     "Completion",
     "GpuSample",
+    "GroupUse",
     "HttpSample",
     "LogRecord",
     "Observation",
+    "Paging",
     "ProcSample",
+    "Storage",
     "Totals",
     "UnitState",
 )

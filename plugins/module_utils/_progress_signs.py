@@ -83,6 +83,8 @@ class ProgressSigns:
         self.utilization: tuple[int, ...] = ()
         #: (pid or 0, name) of a process that stands still in state T or D, and since when
         self.frozen: dict[str, tuple[float, str]] = {}
+        #: by how much each counter of the processes has risen so far
+        self.risen: dict[str, float] = {}
         self._rises = {sign: _Rise() for sign in _LEAST_PER_S}
         self._procs: dict[tuple[int, int], ProcSample] = {}
         self._totals: typing.Optional[Totals] = None
@@ -107,6 +109,8 @@ class ProgressSigns:
         if seen.gpus is not None and self._gpus(seen.t, seen.gpus):
             signs.add(VRAM)
         for sign, by in self._rise(seen).items():
+            if by is not None:
+                self.risen[sign] = self.risen.get(sign, 0.0) + by
             if self._rises[sign].feed(seen.t, by, _LEAST_PER_S[sign]):
                 signs.add(sign)
         if self.spinning:

@@ -164,6 +164,13 @@ class ProcReader:
         except OSError:
             return comm
 
+    def text(self, pid: int, name: str) -> str:
+        """A file of the process; empty where it is gone or hidden."""
+        try:
+            return self._read(pid, name).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
     def _read_bytes(self, pid: int) -> t.Optional[int]:
         try:
             return parse_io(self._read(pid, "io").decode("ascii", "replace"))

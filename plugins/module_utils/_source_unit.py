@@ -16,7 +16,8 @@ import contextlib
 import os
 import typing as t
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._observe import UnitState
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import GroupUse, UnitState
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_group import GroupFiles
 from ansible_collections.modelfleet.serving.plugins.module_utils._unit_block import (
     RunCommand,
     failed_needs,
@@ -225,6 +226,12 @@ class ControlGroups:
 
     def oom_kills(self, control_group: str) -> t.Optional[int]:
         return oom_kills(control_group, self._root, self._own)
+
+    def use(self, control_group: str, pid: int) -> GroupUse:
+        def folders(hierarchy: str) -> t.Sequence[str]:
+            return cgroup_folders(control_group, self._root, self._own, (hierarchy,))
+
+        return GroupFiles(folders, self._root).use(pid)
 
 
 def _pids(path: str) -> tuple[int, ...]:

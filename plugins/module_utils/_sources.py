@@ -18,12 +18,15 @@ import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
     GpuSample,
+    GroupUse,
     HttpSample,
     LogRecord,
     Observation,
     ProcSample,
+    Storage,
     UnitState,
 )
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_group import paging
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_kernel import KernelSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import LogReading, LogSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import (
@@ -55,6 +58,7 @@ class Service(t.NamedTuple):
     exit_code: t.Optional[int] = None
     oom_kills: t.Optional[int] = None
     notes: tuple[str, ...] = ()
+    group: t.Optional[GroupUse] = None
 
 
 class ServiceSource(t.Protocol):
@@ -72,6 +76,9 @@ class Groups(t.Protocol):
 
     def oom_kills(self, control_group: str) -> t.Optional[int]:
         """How many of them the OOM killer has ended."""
+
+    def use(self, control_group: str, pid: int) -> GroupUse:
+        """What it may use and waits for; ``pid`` is one of its processes."""
 
 
 class Gpus(t.Protocol):
@@ -106,6 +113,13 @@ class Port(t.Protocol):
         """Who else has the port, in words."""
 
 
+class Storages(t.Protocol):
+    """See ``_source_storage.StorageSource``."""
+
+    def read(self, procs: t.Sequence[ProcSample]) -> t.Optional[Storage]:
+        """Where the weights of these processes are, once that is known."""
+
+
 class UnitService:
     """A service that is a systemd unit; also tells the journal which start to show."""
 
@@ -134,7 +148,14 @@ class UnitService:
         samples = (self._reader.sample(pid) for pid in sorted(pids))
         kills = self._oom_kills(reading)
         notes = (OOM_NOTE.format(count=kills),) if kills else ()
-        return Service(tuple(sample for sample in samples if sample), unit=reading.state, oom_kills=kills, notes=notes)
+        main = reading.state.main_pid or min(pids, default=0)
+        return Service(
+            tuple(sample for sample in samples if sample),
+            unit=reading.state,
+            oom_kills=kills,
+            notes=notes,
+            group=self._groups.use(reading.control_group, main) if main else None,
+        )
 
     def _oom_kills(self, reading: UnitReading) -> t.Optional[int]:
         """The group and its counter go with the last process, and what was counted stays true for that start."""
@@ -148,12 +169,15 @@ class UnitService:
 class FamilyService:
     """A service that is a process and what it started."""
 
-    def __init__(self, family: t.Callable[[], Family]) -> None:
+    def __init__(self, family: t.Callable[[], Family], use: t.Callable[[], t.Optional[GroupUse]]) -> None:
         self._family = family
+        #: of the control group that the process is in
+        self._use = use
 
     def read(self) -> Service:
         family = self._family()
-        return Service(family.procs, ended=family.ended, exit_code=family.exit_code)
+        group = None if family.ended else self._use()
+        return Service(family.procs, ended=family.ended, exit_code=family.exit_code, group=group)
 
 
 class Sources:
@@ -168,6 +192,7 @@ class Sources:
         http: t.Optional[Http] = None,
         port: t.Optional[Port] = None,
         caches: t.Sequence[str] = (),
+        storage: t.Optional[Storages] = None,
     ) -> None:
         self._service = service
         self._logs = logs
@@ -176,6 +201,7 @@ class Sources:
         self._http = http
         self._port = port
         self._caches = caches
+        self._storage = storage
         self._looks = 0
         self._cache_bytes: t.Optional[int] = None
         self._main: t.Optional[tuple[str, int]] = None
@@ -221,6 +247,9 @@ class Sources:
             oom_kills=service.oom_kills,
             host_oom_kills=host_oom,
             notes=(*service.notes, *notes),
+            group=service.group,
+            storage=self._storage.read(service.procs) if self._storage else None,
+            paging=paging(),
         )
 
     def _kernel_log(self, service: Service, host_oom: t.Optional[int]) -> LogReading:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import typing
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._bottleneck import bottlenecks
 from ansible_collections.modelfleet.serving.plugins.module_utils._causes import (
     cause_of_death,
     children,
@@ -21,7 +22,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._cycles import 
 from ansible_collections.modelfleet.serving.plugins.module_utils._ending import End, EndWatch
 from ansible_collections.modelfleet.serving.plugins.module_utils._eta import ShardClock
 from ansible_collections.modelfleet.serving.plugins.module_utils._log_fold import LogFold, News
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import Storage
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress_signs import ProgressSigns, StallClock
+from ansible_collections.modelfleet.serving.plugins.module_utils._rates import RateWindow
 from ansible_collections.modelfleet.serving.plugins.module_utils._readiness import Readiness
 from ansible_collections.modelfleet.serving.plugins.module_utils._stages import BY_NAME, LOG, QUEUE, StageTrack
 from ansible_collections.modelfleet.serving.plugins.module_utils._status import Cause, Cycle, JudgeConfig, Status
@@ -38,6 +41,8 @@ _FOLLOWS_S = 10.0
 _NEVER = 1000
 #: processes that are named at most
 _NAMED = 4
+#: bottlenecks that are named in one breath
+_JOINED = 2
 
 
 class Start:
@@ -56,6 +61,7 @@ class Start:
         #: of its first and last line
         self._times: tuple[typing.Optional[float], typing.Optional[float]] = (None, None)
         self._signs: ProgressSigns
+        self._rates = RateWindow()
         self._stall: StallClock
         #: the kernel ended a process of the service, before anything else was complained of
         self._oom_killed = False
@@ -87,6 +93,7 @@ class Start:
         self._ready.feed(observation.http, t)
         entered = self._advance(observation, news)
         signs = self._signs.feed(observation, news.lines, len(news.bars))
+        self._rates.feed(observation, self._signs.risen)
         if self._ends.coming:
             signs |= {QUEUE}
         self._stall.feed(t, self._track.name, entered, signs)
@@ -213,7 +220,10 @@ class Start:
             return self._say(t, "stalled", stalled[0], stalled[1], final=True)
         slow = self._slow(t)
         if slow is not None:
-            return self._say(t, "slow", None, (slow, *self._progress_evidence(t)))
+            held_up = self._bottlenecks()
+            first = ", ".join(held_up[:_JOINED]) or None
+            said = (*((first,) if first else ()), slow, *held_up[_JOINED:], *self._progress_evidence(t))
+            return self._say(t, "slow", None, said, bottleneck=first)
         doubt = self._ready.doubt()
         if doubt is not None:
             evidence = ("/health answers 200", doubt[1], *self._progress_evidence(t))
@@ -226,9 +236,22 @@ class Start:
             return forecast.slow_because(self._track.name, self._in_stage(t))
         if self._pass != 1:
             return None
-        total = self._bytes_total()
-        unit = total / self._shards.total if total and self._shards.total else None
-        return self._shards.slow_because(t, unit, forecast.shard_s)
+        return self._shards.slow_because(t, self._unit_bytes(), forecast.shard_s)
+
+    def _bottlenecks(self) -> tuple[str, ...]:
+        rates = self._rates.rates()
+        if rates is None:
+            return ()
+        storage = Storage(self._log.checkpoint_fs) if self._log.checkpoint_fs else rates.storage
+        interval, unit = self._shards.interval_s(), self._unit_bytes()
+        loading = self._track.name == "weights"
+        loaded = unit / interval if loading and interval and unit else None
+        return bottlenecks(rates._replace(storage=storage, loading=loading, loaded=loaded))
+
+    def _unit_bytes(self) -> typing.Optional[float]:
+        """Bytes that one unit of the bar stands for, as far as is known."""
+        total = self._bytes_total() if self._pass == 1 else None
+        return total / self._shards.total if total and self._shards.total else None
 
     def _in_stage(self, t: float) -> float:
         return dict(self._track.seconds(t))[self._track.name]
@@ -358,6 +381,7 @@ class Start:
         *,
         final: bool = False,
         end: typing.Optional[End] = None,
+        bottleneck: typing.Optional[str] = None,
     ) -> Status:
         drawn = self._log.weights
         files = drawn is not None and drawn.files
@@ -383,6 +407,7 @@ class Start:
             ready_eta=ready,
             eta_basis=self._config.forecast.basis if ready is not None else "",
             cause=cause,
+            bottleneck=bottleneck,
             evidence=evidence,
             exit_code=code,
             signal=signal,

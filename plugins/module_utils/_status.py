@@ -114,6 +114,8 @@ class Status:
     #: which start tells
     eta_basis: str = ""
     cause: typing.Optional[Cause] = None
+    #: what a slow start waits for; None when that does not show, or when it is not slow
+    bottleneck: typing.Optional[str] = None
     evidence: tuple[str, ...] = ()
     exit_code: typing.Optional[int] = None
     #: name of the signal that ended the process, such as SIGKILL
@@ -141,6 +143,7 @@ class Status:
             "ready_eta_range_s": None if self.ready_eta is None else [round(s, 1) for s in self.ready_eta[1:]],
             "eta_basis": self.eta_basis,
             "cause": None if self.cause is None else self.cause._asdict(),
+            "bottleneck": self.bottleneck,
             "evidence": list(self.evidence),
             "exit_code": self.exit_code,
             "signal": self.signal,

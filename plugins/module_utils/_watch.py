@@ -16,16 +16,19 @@ from ansible_collections.modelfleet.serving.plugins.module_utils import _jmespat
 from ansible_collections.modelfleet.serving.plugins.module_utils._diagnosis import Target
 from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Forecast, Start
 from ansible_collections.modelfleet.serving.plugins.module_utils._nvml import NvmlReader
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import GroupUse
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_gpu import GpuSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_journal import JournalSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_kernel import KernelSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_log import FileSource, LogSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_port import PortSource, local_address
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_proc import FamilySource, ProcReader
+from ansible_collections.modelfleet.serving.plugins.module_utils._source_storage import StorageSource
 from ansible_collections.modelfleet.serving.plugins.module_utils._source_unit import (
     ControlGroups,
     UnitReading,
     UnitSource,
+    own_cgroup,
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._sources import (
     FamilyService,
@@ -101,7 +104,7 @@ def sources(params: Params, run_command: RunCommand) -> Sources:
         logs.append(journal)
         service = _unit_service(what.unit, run_command, reader, journal, kernel)
     else:
-        service = FamilyService(FamilySource(what.pid, reader).read)
+        service = FamilyService(FamilySource(what.pid, reader).read, lambda: _group_of(reader, what.pid))
         kernel.since = _started(reader, what.pid) or kernel.since
     if what.log_file:
         logs.append(FileSource(what.log_file, params["log_offset"]))
@@ -114,6 +117,7 @@ def sources(params: Params, run_command: RunCommand) -> Sources:
         _http(params, endpoint) if endpoint else None,
         _port(endpoint, reader) if endpoint and params["verify_listener"] else None,
         tuple(params["cache_paths"] or ()),
+        StorageSource(),
     )
 
 
@@ -128,6 +132,12 @@ def _unit_service(
             kernel.since = time.time() - (time.monotonic() - reading.started_s)
 
     return UnitService(UnitSource(unit, run_command).read, ControlGroups(), reader, tell)
+
+
+def _group_of(reader: ProcReader, pid: int) -> t.Optional[GroupUse]:
+    group = own_cgroup(reader.text(pid, "cgroup"))
+    # what shares the root group with all others has no limits of its own
+    return ControlGroups().use(group, pid)
 
 
 def _started(reader: ProcReader, pid: int) -> t.Optional[float]:

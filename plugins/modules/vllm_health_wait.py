@@ -349,6 +349,13 @@ cause:
       description: What to do about it.
       type: str
       sample: Download the file again.
+bottleneck:
+  description:
+    - What a slow start waits for, with figures. RV(evidence) begins with it.
+    - V(null) when the start is not slow, or when it does not show what holds it up.
+  returned: always
+  type: str
+  sample: disk 310 MB/s
 evidence:
   description: What the verdict rests on, and what could not be looked at.
   returned: always

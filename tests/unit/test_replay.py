@@ -150,8 +150,8 @@ def test_the_command_prints_one_object_with_the_keys_of_the_result() -> None:
     said = run(str(log), "--samples", str(log.with_name("slow_load.jsonl")), "--at", "80")
     assert list(said) == [
         "verdict", "stage", "stages", "shards_done", "shards_total", "bytes_done", "bytes_total", "eta_s",
-        "ready_eta_s", "ready_eta_range_s", "eta_basis", "cause", "evidence", "exit_code", "signal", "restarts",
-        "cycles", "log_tail",
+        "ready_eta_s", "ready_eta_range_s", "eta_basis", "cause", "bottleneck", "evidence", "exit_code", "signal",
+        "restarts", "cycles", "log_tail",
     ]  # fmt: skip
     assert (said["verdict"], said["stage"], said["shards_done"], said["shards_total"]) == ("slow", "weights", 2, 16)
     assert said["bytes_total"] == int(13.49 * 2**30)

@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
     GpuSample,
+    GroupUse,
     HttpSample,
     LogRecord,
     ProcSample,
@@ -264,6 +265,9 @@ class FakeGroups:
         self.asked.append(control_group)
         return self._pids
 
+    def use(self, control_group: str, pid: int) -> GroupUse:
+        return GroupUse(quota_of=f"{control_group} {pid}")
+
     def oom_kills(self, control_group: str) -> int | None:
         return self._oom_kills.pop(0) if len(self._oom_kills) > 1 else self._oom_kills[0]
 
@@ -277,6 +281,7 @@ def test_unit_service_has_group_and_main_process() -> None:
     assert [sample.pid for sample in service.procs] == [40, 41]
     assert service.unit == reading.state
     assert service.notes == ()
+    assert service.group == GroupUse(quota_of="/system.slice/vllm.service 40")
     assert groups.asked == ["/system.slice/vllm.service"]
     assert told == [reading]
 
@@ -298,5 +303,8 @@ def test_unit_service_without_systemd() -> None:
 
 
 def test_family_service() -> None:
-    service = FamilyService(lambda: Family((proc(41),), True, -9)).read()
+    group = GroupUse(cores=4)
+    service = FamilyService(lambda: Family((proc(41),), False, None), lambda: group).read()
+    assert service == Service((proc(41),), group=group)
+    service = FamilyService(lambda: Family((proc(41),), True, -9), lambda: group).read()
     assert service == Service((proc(41),), ended=True, exit_code=-9)

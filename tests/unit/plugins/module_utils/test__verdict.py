@@ -16,6 +16,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._forecast impor
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
     Completion,
     GpuSample,
+    GroupUse,
     HttpSample,
     LogRecord,
     Observation,
@@ -385,6 +386,81 @@ def test_slow_is_not_stalled(looks: list[Observation], config: dict, why: str) -
     status = judge(*looks, **config)
     assert (status.verdict, status.stage, status.final, status.cause) == ("slow", "weights", False, None)
     assert status.evidence[0] == why
+
+
+FILES = record("Filesystem type for checkpoints: NFS4. Checkpoint size: 552.10 GiB. Available RAM: 980.20 GiB.")
+
+
+def slow_load(begin: str, **at_every_look: typing.Callable[[float], typing.Any]) -> Status:
+    """Ten of 64 shards in 34 s each, looked at every two seconds; a shard took 9 s in the last start."""
+    shown = {look.t: look.log for look in load(64, 34.0, 10)}
+    looks = [
+        Observation(
+            t=float(t),
+            log=(*shown.get(t, ()), *((LogRecord(begin),) if begin and t == 4 else ())),
+            **{key: value(t) for key, value in at_every_look.items()},
+        )
+        for t in range(0, 351, 2)
+    ]
+    return judge(*looks, forecast=Forecast([Start({"weights": 576.0}, 64)]))
+
+
+def reading(t: float) -> tuple[ProcSample, ...]:
+    return (proc(1, "vllm"), proc(3, "VLLM::Worker_TP0", cpu_s=0.2 * t, read_bytes=int(310e6 * t)))
+
+
+def waiting(t: float) -> GroupUse:
+    return GroupUse(cores=64, cpu_s=0.2 * t, io_wait_s=0.8 * t)
+
+
+def starving(t: float) -> GroupUse:
+    return GroupUse(cores=64, quota_cores=2.0, periods=int(10 * t), throttled=int(9 * t), cpu_s=2.0 * t)
+
+
+@pytest.mark.parametrize(
+    ("begin", "looks", "bottleneck"),
+    [
+        ("", {"procs": reading, "group": waiting}, "disk 310 MB/s"),
+        (FILES, {"procs": reading, "group": waiting}, "network file system nfs4 at 310 MB/s"),
+        (FILES, {"group": lambda _t: GroupUse(cores=64)}, "network file system nfs4 at 272 MB/s"),
+        ("", {"group": starving}, "CPU: limited to 2.0 cores by CPUQuota"),
+        (
+            "",
+            {"group": starving, "compilers": lambda _t: 8},
+            "JIT compile: 8 compilers, CPU: limited to 2.0 cores by CPUQuota",
+        ),
+    ],
+    ids=["disk", "network", "network, by the bar", "quota", "compilers"],
+)
+def test_slow_says_what_it_waits_for(begin: str, looks: dict[str, typing.Any], bottleneck: str) -> None:
+    status = slow_load(begin, **looks)
+    assert (status.verdict, status.bottleneck) == ("slow", bottleneck)
+    assert status.evidence[:2] == (bottleneck, "34.0 s a shard, 9.0 s expected")
+
+
+def test_slow_where_nothing_shows_why() -> None:
+    status = slow_load("")
+    assert (status.verdict, status.bottleneck, status.evidence[0]) == ("slow", None, "34.0 s a shard, 9.0 s expected")
+
+
+@pytest.mark.parametrize("stage", ["process", "compile", "warmup"])
+def test_any_stage_is_slow_for_a_reason(stage: str) -> None:
+    """By the start before, and by what it waits for at present."""
+    lines = {"process": "", "compile": LOADED, "warmup": AUTOTUNE}
+    steps = [look(0, BANNER) if stage != "process" else look(0, procs=(proc(1, "vllm"),))]
+    steps += [look(2, lines[stage])] if lines[stage] else []
+    steps += [
+        look(float(t), procs=(proc(1, "vllm", cpu_s=0.9 * t),), group=GroupUse(cores=1, cpu_s=0.97 * t))
+        for t in range(4, 90, 2)
+    ]
+    status = judge(*steps, forecast=Forecast([Start({stage: 20.0}, label="release 3")]))
+    assert (status.verdict, status.stage, status.bottleneck) == ("slow", stage, "CPU 97 % of 1 core")
+    assert status.evidence[1].endswith("20 s in release 3")
+
+
+def test_no_bottleneck_unless_slow() -> None:
+    status = judge(*load(64, 34.0, 10), look(360, group=starving(360)))
+    assert (status.verdict, status.bottleneck) == ("progressing", None)
 
 
 @pytest.mark.parametrize(
