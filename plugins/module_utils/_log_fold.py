@@ -19,6 +19,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._log_kinds impo
     MATTERS,
     PLAIN,
     QUIET,
+    REPEATS,
     Kinds,
     keys,
 )
@@ -55,6 +56,8 @@ def _numbered() -> dict[str, list[int]]:
     return numbers
 
 
+#: rows that tell uvicorn's own lines by their header, which is off when they are looked at
+_OF_UVICORN = frozenset(number for number, row in enumerate(SIGNATURES) if "INFO:" in row.pattern)
 _HEARTBEATS = frozenset(number for number, row in enumerate(SIGNATURES) if row.kind == "heartbeat")
 
 #: what kind a line is depends on nothing but the line: every fold may use what another has found out
@@ -66,10 +69,10 @@ def _marks(*kinds: int) -> bytes:
     return bytes(1 if kind in kinds else 0 for kind in range(256))
 
 
-_NEWS = _marks(PLAIN, CONTINUED, CONTINUED_IN_MAIN, BAR, MATTERS)
+_NEWS = _marks(PLAIN, CONTINUED, CONTINUED_IN_MAIN, BAR, MATTERS, REPEATS)
 #: what has to be read while no traceback is open, and while one is
-_CALM = _marks(BAR, MATTERS)
-_INSIDE = _marks(PLAIN, BAR, MATTERS)
+_CALM = _marks(BAR, MATTERS, REPEATS)
+_INSIDE = _marks(PLAIN, BAR, MATTERS, REPEATS)
 
 _KERNEL_NAMES = ("vllm", "VLLM", "python", "pt_main", "ray::")
 #: of a line, how much is the server's own word
@@ -263,13 +266,14 @@ class LogFold:
 
     def _line(self, text: str, key: bytes, side: str, owner: str) -> None:
         self.lines += 1
+        may_repeat = _KINDS[key] != MATTERS
         rows = _KINDS.rows(key)
         drawn = bar_before_record(text)
         if drawn is not None:
             self._take_bar(drawn, rows)
         records = plain_records(text) if is_json_record(text) else (text,)
         # a list, since every one is to be read
-        if not any([self._record(parse_line(record), rows, side, owner) for record in records]):
+        if not any([self._record(parse_line(record), rows, side, owner, may_repeat) for record in records]):
             self._new += 1
             self.heartbeats_in_row = 0
             self.last_line = text
@@ -277,9 +281,9 @@ class LogFold:
             if side == "service":
                 self.said.append(text)
 
-    def _record(self, line: Line, rows: typing.Sequence[int], side: str, owner: str) -> bool:
+    def _record(self, line: Line, rows: typing.Sequence[int], side: str, owner: str, may_repeat: bool) -> bool:
         """Whether it is a heartbeat."""
-        own = self._own_words(line)
+        own = self._own_words(line) if may_repeat or self._echo else _ALL
         drawn = parse_bar(line.text) if own == _ALL and not line.level else None
         if drawn is not None:
             self._take_bar(drawn, rows)
@@ -372,8 +376,9 @@ class LogFold:
             row = SIGNATURES[number]
             if row.side != side:
                 continue
-            # uvicorn's own lines are told by their header, which is off by now
-            found = _PATTERNS[number].search(line.text) or _PATTERNS[number].search(f"{line.level}:     {line.text}")
+            found = _PATTERNS[number].search(line.text)
+            if found is None and number in _OF_UVICORN:
+                found = _PATTERNS[number].search(f"{line.level}:     {line.text}")
             if found is not None and self._counts(row, line, found):
                 self._take_hit(Hit(row, line.proc, line.text.strip(), found.groupdict(), self._depth))
                 return

@@ -20,6 +20,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._needles import
 from ansible_collections.modelfleet.serving.plugins.module_utils._vllm_log import (
     ECHOED_REQUESTS,
     PREFIX_NAMES,
+    is_echo,
     strip_ansi,
 )
 
@@ -37,6 +38,8 @@ BLANK = 4
 BAR = 5
 #: has to be read
 MATTERS = 6
+#: has to be read, and repeats something in which any word may be
+REPEATS = 7
 
 _DIGITS = b"0123456789"
 _NO_DIGITS = str.maketrans("", "", _DIGITS.decode())
@@ -117,7 +120,9 @@ class Kinds(dict[bytes, int]):
         if any(echo in text[:_HEAD] for echo in ECHOED_REQUESTS):
             return PLAIN
         bar = _BAR.search(text) and _WEIGHTS_NEEDLE not in text and _RECORD not in text
-        return BAR if bar else MATTERS
+        if bar:
+            return BAR
+        return REPEATS if is_echo(text) else MATTERS
 
     def rows(self, key: bytes) -> tuple[int, ...]:
         """The numbers of all rows that may match a line with this key, in order."""
@@ -138,6 +143,7 @@ __all__ = (
     "MATTERS",
     "PLAIN",
     "QUIET",
+    "REPEATS",
     "Kinds",
     "keys",
 )
