@@ -39,6 +39,7 @@ class Tokens(t.NamedTuple):
 
     texts: tuple[str, ...] = ()
     logprobs: tuple[t.Optional[float], ...] = ()
+    ids: tuple[int, ...] = ()
 
 
 def _repeats(text: str) -> str:
@@ -87,21 +88,23 @@ def garbage(text: str, tokens: Tokens) -> str:
 def read_tokens(body: t.Any) -> Tokens:
     """Tokens and log probabilities of a (chat) completion; empty where the server did not give them."""
     try:
-        given = body["choices"][0].get("logprobs") or {}
-        if "content" in given:
-            entries = given["content"] or []
-            return Tokens(tuple(str(one["token"]) for one in entries), tuple(one.get("logprob") for one in entries))
-        return Tokens(tuple(str(one) for one in given.get("tokens") or ()), tuple(given.get("token_logprobs") or ()))
-    except (AttributeError, IndexError, KeyError, TypeError):
+        choice = body["choices"][0]
+        ids = tuple(int(one) for one in choice.get("token_ids") or ())
+        given = choice.get("logprobs") or {}
+        if "content" not in given:
+            texts, logprobs = given.get("tokens") or (), given.get("token_logprobs") or ()
+            return Tokens(tuple(str(one) for one in texts), tuple(logprobs), ids)
+        entries = given["content"] or []
+        return Tokens(tuple(str(one["token"]) for one in entries), tuple(one.get("logprob") for one in entries), ids)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return Tokens()
 
 
 def fingerprint(tokens: Tokens) -> t.Optional[str]:
     """Short digest of the first tokens; None without any. Hosts with the same release and cards must have the same."""
-    if not tokens.texts:
+    if not tokens.ids:
         return None
-    first = json.dumps(tokens.texts[:FINGERPRINT_TOKENS], ensure_ascii=True)
-    return hashlib.sha256(first.encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(tokens.ids[:FINGERPRINT_TOKENS]).encode()).hexdigest()[:16]
 
 
 __all__ = ("CHECKS", "FINGERPRINT_TOKENS", "REPEATS", "Tokens", "fingerprint", "garbage", "read_tokens")

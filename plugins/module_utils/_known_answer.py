@@ -69,6 +69,9 @@ def known_answer(options: t.Mapping[str, t.Any], model: str) -> KnownAnswer:
         **(options.get("extra_body") or {}),
     }
     chat = bool(options.get("messages"))
+    # token ids cost nothing (since 0.10.2; older ones pass over a key that they don't know). Log probabilities do: they
+    # run a kernel that is compiled at the first request for them
+    body = {"return_token_ids": True, **body}
     if options.get("logprobs"):
         body = {"logprobs": True if chat else 1, **body}
     if chat:

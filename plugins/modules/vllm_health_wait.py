@@ -138,10 +138,10 @@ options:
         default: 32
       logprobs:
         description:
-          - Whether log probabilities are asked for. Without them RV(fingerprint) is V(null).
-          - Set to V(false) for a server that was started with C(--max-logprobs 0).
+          - Whether log probabilities are asked for, to find those that are not a number.
+          - vLLM compiles a kernel at the first request for them. One that finds no compiler then dies.
         type: bool
-        default: true
+        default: false
       attempts:
         description:
           - How often the question may be asked until an answer passes.
@@ -454,7 +454,7 @@ answer:
 fingerprint:
   description:
     - Digest of the first tokens of the known answer. Hosts with the same release and the same cards give the same.
-    - V(null) without O(known_answer), or where the server gives no log probabilities.
+    - V(null) without O(known_answer), and for vLLM before 0.10.2, which does not tell the tokens.
   returned: always
   type: str
   sample: 5d41402abc4b2a76
@@ -509,7 +509,7 @@ KNOWN_ANSWER: dict[str, t.Any] = {
     "pattern": {"type": "str"},
     "query": {"type": "str"},
     "max_tokens": {"type": "int", "default": 32, "no_log": False},
-    "logprobs": {"type": "bool", "default": True},
+    "logprobs": {"type": "bool", "default": False},
     "attempts": {"type": "int", "default": 2},
     "extra_body": {"type": "dict"},
 }

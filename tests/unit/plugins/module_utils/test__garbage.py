@@ -56,16 +56,18 @@ def test_log_probabilities_that_are_no_numbers(value: str) -> None:
     assert garbage("ok", read_tokens(body)) == "has 1 tokens whose log probability is not a number"
 
 
-CHAT = {"choices": [{"logprobs": {"content": [{"token": "Par", "logprob": -0.5}, {"token": "is", "logprob": -0.25}]}}]}
-TEXT = {"choices": [{"logprobs": {"tokens": ["Par", "is"], "token_logprobs": [None, -0.25]}}]}
+ENTRIES = [{"token": "Par", "logprob": -0.5}, {"token": "is", "logprob": -0.25}]
+CHAT = {"choices": [{"logprobs": {"content": ENTRIES}, "token_ids": [47, 11]}]}
+TEXT = {"choices": [{"logprobs": {"tokens": ["Par", "is"], "token_logprobs": [None, -0.25]}, "token_ids": None}]}
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (CHAT, Tokens(("Par", "is"), (-0.5, -0.25))),
+        (CHAT, Tokens(("Par", "is"), (-0.5, -0.25), (47, 11))),
         (TEXT, Tokens(("Par", "is"), (None, -0.25))),
         ({"choices": [{"logprobs": None}]}, Tokens()),
+        ({"choices": [{"logprobs": None, "token_ids": [1, 2]}]}, Tokens(ids=(1, 2))),
         ({"choices": [{"logprobs": {"content": None}}]}, Tokens()),
         ({"choices": [{"logprobs": {"content": [{}]}}]}, Tokens()),
         ({"choices": []}, Tokens()),
@@ -77,9 +79,8 @@ def test_read_tokens(body: t.Any, expected: Tokens) -> None:
 
 
 def test_a_fingerprint_is_of_the_first_tokens_only() -> None:
-    words = tuple("abcdefghijkl")
-    same = (*words[:FINGERPRINT_TOKENS], "other")
-    assert fingerprint(Tokens(words)) == fingerprint(Tokens(same)) != fingerprint(Tokens(words[1:]))
-    # the boundaries between tokens count
-    assert fingerprint(Tokens(("ab", "c"))) != fingerprint(Tokens(("a", "bc")))
-    assert fingerprint(Tokens()) is None
+    ids = tuple(range(FINGERPRINT_TOKENS))
+    assert fingerprint(Tokens(ids=(*ids, 7))) == fingerprint(Tokens(ids=(*ids, 9)))
+    assert fingerprint(Tokens(ids=ids)) != fingerprint(Tokens(ids=ids[1:]))
+    assert fingerprint(Tokens(ids=(12, 3))) != fingerprint(Tokens(ids=(1, 23)))
+    assert fingerprint(Tokens(("texts", "differ", "by", "release"))) is None

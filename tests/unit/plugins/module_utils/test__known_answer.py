@@ -38,7 +38,7 @@ def test_first_token_is_no_chat() -> None:
 
 def test_known_answer_as_completion() -> None:
     made = known_answer({**OPTIONS, "prompt": "2+2=", "pattern": "4", "attempts": 3}, "tiny")
-    body = {"model": "tiny", "max_tokens": 32, "temperature": 0, "seed": 0, "prompt": "2+2="}
+    body = {"return_token_ids": True, "model": "tiny", "max_tokens": 32, "temperature": 0, "seed": 0, "prompt": "2+2="}
     assert made == KnownAnswer(Question("/v1/completions", body), "4", None, 3)
 
 
