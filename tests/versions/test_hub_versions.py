@@ -68,7 +68,7 @@ class Version:
             "HF_HUB_DISABLE_UPDATE_CHECK": "1",
             "NO_COLOR": "1",
         }
-        return subprocess.run(command, env=environment, text=True, capture_output=True, timeout=60)
+        return subprocess.run(command, env=environment, text=True, capture_output=True, check=False, timeout=60)
 
     def hf(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.run(str(self.bin / "hf"), *arguments)
@@ -99,7 +99,7 @@ def hf_snapshot(python: pathlib.Path, **params: t.Any) -> dict[str, t.Any]:
     """The result of the module as ``python`` runs it: with what Ansible sends along, nothing else of the controller."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{sent()}:{REPOSITORY / 'build/collections'}"}
     command, text = [str(python), "-B", "-c", PROGRAM], json.dumps(params)
-    done = subprocess.run(command, env=environment, input=text, text=True, capture_output=True, timeout=60)
+    done = subprocess.run(command, env=environment, input=text, text=True, capture_output=True, check=False, timeout=60)
     assert done.stderr == ""
     result: dict[str, t.Any] = json.loads(done.stdout)
     return result
