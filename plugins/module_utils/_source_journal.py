@@ -151,6 +151,15 @@ def _entries_of(folder: str) -> list[os.DirEntry[str]]:
     return []
 
 
+def matches(unit: str) -> tuple[str, ...]:
+    """What is by the unit or about it: as ``--unit``, and what systemd's own child said that was to become the program.
+
+    By its user and the unit it names, as it may be gone before journald can see to which unit it belonged.
+    """
+    about = ("UNIT", "OBJECT_SYSTEMD_UNIT", "COREDUMP_UNIT")
+    return (f"_SYSTEMD_UNIT={unit}", *(word for field in about for word in ("+", f"{field}={unit}", "_UID=0")))
+
+
 class JournalSource:
     """A unit's journal: from its current start on, then by cursor, so that later restarts are in it.
 
@@ -172,8 +181,8 @@ class JournalSource:
         self._files = files or JournalFiles()
         self._read_at: t.Optional[tuple[t.Any, list[str]]] = None
         self._order = JournalOrder()
-        #: of the unit's current start, told by whoever reads its state
-        self.invocation = ""
+        #: when the unit's current start began, in systemd's own form, told by whoever reads its state
+        self.since = ""
         #: systemd has restarted the unit: what its earlier starts of this boot wrote is wanted too
         self.looped = False
 
@@ -192,20 +201,15 @@ class JournalSource:
         return LogReading(tuple(self._order.arrange(entries.said)), notes=notes)
 
     def _selection(self) -> tuple[int, list[str]]:
-        by_unit = [f"--unit={self._unit}"]
+        by_unit = list(matches(self._unit))
         if self._cursor:
-            return JOURNAL_ENTRIES, [*by_unit, f"--after-cursor={self._cursor}"]
+            return JOURNAL_ENTRIES, [f"--after-cursor={self._cursor}", *by_unit]
         if self.looped:
-            return JOURNAL_ENTRIES, [*by_unit, "--boot"]
-        if self.invocation:
-            # entries of its processes carry the first field, those of systemd about them the second
-            return JOURNAL_ENTRIES, [
-                f"_SYSTEMD_INVOCATION_ID={self.invocation}",
-                "+",
-                f"INVOCATION_ID={self.invocation}",
-                "_UID=0",
-            ]
-        return HISTORY_ENTRIES, [*by_unit, "--boot"]
+            return JOURNAL_ENTRIES, ["--boot", *by_unit]
+        if self.since:
+            # not by the id of the start: the last words of a process that lived for milliseconds come without it
+            return JOURNAL_ENTRIES, ["--boot", f"--since={self.since}", *by_unit]
+        return HISTORY_ENTRIES, ["--boot", *by_unit]
 
 
 def _reason(status: int, out: str, err: str) -> str:

@@ -38,6 +38,7 @@ PROPERTIES = (
     "InvocationID",
     "ControlGroup",
     "ExecMainStartTimestampMonotonic",
+    "InactiveExitTimestamp",
     "Job",
     "LoadError",
     "ConditionResult",
@@ -66,6 +67,8 @@ class UnitReading(t.NamedTuple):
     #: when the main process was last started, on the monotonic clock; None when it never was
     started_s: t.Optional[float] = None
     error: str = ""
+    #: when it last began to start, as systemd prints and reads it; empty when it never did
+    began: str = ""
 
 
 def parse_show(text: str) -> dict[str, str]:
@@ -132,7 +135,8 @@ class UnitSource:
         started = properties.get("ExecMainStartTimestampMonotonic", "")
         started_s = int(started) / 1e6 if started.isdigit() and started != "0" else None
         state = self._blocked(unit_state(properties), properties)
-        return UnitReading(state, properties.get("ControlGroup", ""), started_s)
+        began = properties.get("InactiveExitTimestamp", "")
+        return UnitReading(state, properties.get("ControlGroup", ""), started_s, began="" if began == "n/a" else began)
 
     def _blocked(self, state: UnitState, properties: t.Mapping[str, str]) -> UnitState:
         """What keeps it from running; asked only while it does not run."""

@@ -126,7 +126,7 @@ def _unit_service(
 ) -> UnitService:
     def tell(reading: UnitReading) -> None:
         if reading.state is not None:
-            journal.invocation = reading.state.invocation_id
+            journal.since = reading.began
             journal.looped = reading.state.n_restarts > 0
         if reading.started_s is not None:
             kernel.since = time.time() - (time.monotonic() - reading.started_s)

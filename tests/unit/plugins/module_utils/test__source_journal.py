@@ -100,6 +100,20 @@ class FakeFiles(JournalFiles):
         return self.marks.pop(0) if self.marks else None
 
 
+OURS = [
+    "_SYSTEMD_UNIT=vllm@tiny.service",
+    "+",
+    "UNIT=vllm@tiny.service",
+    "_UID=0",
+    "+",
+    "OBJECT_SYSTEMD_UNIT=vllm@tiny.service",
+    "_UID=0",
+    "+",
+    "COREDUMP_UNIT=vllm@tiny.service",
+    "_UID=0",
+]
+
+
 def journal(run: FakeJournal, *marks: t.Any) -> JournalSource:
     return JournalSource("vllm@tiny.service", run, files=FakeFiles(*marks))
 
@@ -111,22 +125,22 @@ def lines(*texts: str) -> tuple[int, str, str]:
 def test_journal_goes_on_after_its_cursor() -> None:
     run = FakeJournal(lines(manager("Started", "c1"), entry("one", "c2")), lines(), lines(entry("two", "c3")))
     source = journal(run)
-    source.invocation = "aa"
+    source.since = "Tue 2026-12-01 05:42:50 UTC"
     assert [record.text for record in source.read().records] == ["Started", "one"]
     assert source.read().records == ()
     assert [record.text for record in source.read().records] == ["two"]
     limit = f"--lines={JOURNAL_ENTRIES}"
     assert run.asked == [
-        [limit, "_SYSTEMD_INVOCATION_ID=aa", "+", "INVOCATION_ID=aa", "_UID=0"],
-        [limit, "--unit=vllm@tiny.service", "--after-cursor=c2"],
-        [limit, "--unit=vllm@tiny.service", "--after-cursor=c2"],
+        [limit, "--boot", "--since=Tue 2026-12-01 05:42:50 UTC", *OURS],
+        [limit, "--after-cursor=c2", *OURS],
+        [limit, "--after-cursor=c2", *OURS],
     ]
 
 
 def test_journal_of_a_unit_that_systemd_has_forgotten() -> None:
     run = FakeJournal(lines())
     journal(run).read()
-    assert run.asked == [["--lines=500", "--unit=vllm@tiny.service", "--boot"]]
+    assert run.asked == [["--lines=500", "--boot", *OURS]]
 
 
 def test_journal_that_cannot_be_read() -> None:
@@ -140,7 +154,7 @@ def test_journal_that_cannot_be_read() -> None:
 def test_journal_says_when_it_left_something_out() -> None:
     run = FakeJournal(lines(*(entry("x", f"c{n}") for n in range(JOURNAL_ENTRIES))))
     source = journal(run)
-    source.invocation = "aa"
+    source.since = "Tue 2026-12-01 05:42:50 UTC"
     assert source.read().notes == ("Only the last 5000 new journal entries were read.",)
 
 
@@ -148,11 +162,11 @@ def test_journal_is_not_asked_when_nothing_was_written() -> None:
     one, two = (("system.journal", 1, 8),), (("system.journal", 2, 8),)
     run = FakeJournal(lines(entry("one", "c1")), lines(entry("two", "c2")), lines())
     source = journal(run, one, one, two, two, two)
-    source.invocation = "aa"
+    source.since = "Tue 2026-12-01 05:42:50 UTC"
     assert [[record.text for record in source.read().records] for _look in range(4)] == [["one"], [], ["two"], []]
     # once more, since another start of the unit is to be shown
     source._cursor = ""
-    source.invocation = "bb"
+    source.since = "Tue 2026-12-01 06:00:00 UTC"
     source.read()
     assert len(run.asked) == 3
 

@@ -74,7 +74,14 @@ def test_unit_source_reads_group_and_start() -> None:
     reading = reply(0, RUNNING, "")
     assert reading.control_group == "/system.slice/system-vllm.slice/vllm@tiny.service"
     assert reading.started_s == pytest.approx(5240.188011)
-    assert reading.error == ""
+    assert (reading.error, reading.began) == ("", "")
+
+
+def test_unit_source_keeps_the_time_as_systemd_writes_it() -> None:
+    assert reply(0, RUNNING + "InactiveExitTimestamp=Tue 2026-12-01 05:42:50 UTC\n", "").began == (
+        "Tue 2026-12-01 05:42:50 UTC"
+    )
+    assert reply(0, RUNNING + "InactiveExitTimestamp=n/a\n", "").began == ""
 
 
 def test_unit_source_asks_only_for_what_it_reads() -> None:

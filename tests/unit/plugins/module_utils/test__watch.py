@@ -105,9 +105,9 @@ def test_sources_on_a_host_without_systemd() -> None:
 @pytest.mark.parametrize(
     ("restarts", "selection"),
     [
-        (0, "_SYSTEMD_INVOCATION_ID=aa + INVOCATION_ID=aa _UID=0"),
+        (0, "--boot --since=Tue 2026-12-01 05:42:50 UTC _SYSTEMD_UNIT=vllm@kimi.service"),
         # what the starts before this one wrote tells what ended them
-        (2, "--unit=vllm@kimi.service --boot"),
+        (2, "--boot _SYSTEMD_UNIT=vllm@kimi.service"),
     ],
 )
 def test_journal_follows_the_unit(restarts: int, selection: str) -> None:
@@ -116,8 +116,13 @@ def test_journal_follows_the_unit(restarts: int, selection: str) -> None:
     def run(command: t.Sequence[str]) -> tuple[int, str, str]:
         asked.append(" ".join(command))
         if command[0] == "systemctl":
-            return 0, f"LoadState=loaded\nActiveState=active\nInvocationID=aa\nNRestarts={restarts}\n", ""
+            return (
+                0,
+                "LoadState=loaded\nActiveState=active\nInactiveExitTimestamp=Tue 2026-12-01 05:42:50 UTC\n"
+                f"NRestarts={restarts}\n",
+                "",
+            )
         return 0, "", ""
 
     sources(options(unit="vllm@kimi"), run).observe(0.0)
-    assert asked[1].endswith(selection)
+    assert f" {selection} + UNIT=vllm@kimi.service _UID=0 +" in asked[1]
