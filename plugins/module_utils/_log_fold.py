@@ -240,12 +240,10 @@ class LogFold:
             return
         self._new += moved
         self.heartbeats_in_row = 0
-        newest: list[str] = []
-        at = end
-        while len(newest) < min(moved, _SAID):
-            at = portion.news.rfind(1, begin, at)
-            newest.append(portion.lines[at])
-        newest.reverse()
+        news, at = portion.news, end
+        for _newest in range(min(moved, _SAID)):
+            at = news.rfind(1, begin, at)
+        newest = [portion.lines[n] for n in range(at, end) if news[n]]
         self.tail.extend(newest)
         if portion.side == "service":
             self.said.extend(newest)
@@ -268,12 +266,17 @@ class LogFold:
         self.lines += 1
         may_repeat = _KINDS[key] != MATTERS
         rows = _KINDS.rows(key)
-        drawn = bar_before_record(text)
-        if drawn is not None:
-            self._take_bar(drawn, rows)
-        records = plain_records(text) if is_json_record(text) else (text,)
-        # a list, since every one is to be read
-        if not any([self._record(parse_line(record), rows, side, owner, may_repeat) for record in records]):
+        if "%" in text:
+            drawn = bar_before_record(text)
+            if drawn is not None:
+                self._take_bar(drawn, rows)
+        if is_json_record(text):
+            # a list, since every one is to be read
+            records = [parse_line(record) for record in plain_records(text)]
+            heartbeat = any([self._record(record, rows, side, owner, may_repeat) for record in records])
+        else:
+            heartbeat = self._record(parse_line(text), rows, side, owner, may_repeat)
+        if not heartbeat:
             self._new += 1
             self.heartbeats_in_row = 0
             self.last_line = text

@@ -124,15 +124,16 @@ def strip_ansi(text: str) -> str:
 
 def parse_line(text: str) -> Line:
     """Take prefix and record header off one line. Never fails; what is not recognised stays in ``text``."""
-    text = strip_ansi(text)
-    if is_json_record(text):
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    if text[:1] == "{" and is_json_record(text):
         text = next(iter(plain_records(text)))
     proc = ""
     prefix = _PREFIX.match(text)
     if prefix:
         proc = f"{prefix['proc']} pid={prefix['pid']}" if prefix["proc"] else ""
         text = text[prefix.end() :]
-    if text.startswith(" "):
+    if text[:1] == " ":
         # source text of a traceback, which may well hold a record
         return Line(proc, "", "", text)
     record = _RECORD.match(text)
