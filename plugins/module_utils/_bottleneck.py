@@ -110,11 +110,15 @@ def _quota_words(rates: Rates) -> str:
     if rates.quota_cores is None:
         return f"CPU: a quota makes it pause in {_percent(rates.throttled)} of its periods"
     whose = f" of {rates.quota_of}" if rates.quota_of else ""
-    return f"CPU: limited to {rates.quota_cores:.1f} cores by CPUQuota{whose}"
+    cores = f"{rates.quota_cores:.1f}" if round(rates.quota_cores * 100) % 10 == 0 else f"{rates.quota_cores:.2f}"
+    return f"CPU: limited to {cores} cores by CPUQuota{whose}"
 
 
 def _refaults(rates: Rates) -> bool:
-    return _over(rates.refaulted, max(10 * _MB, 0.3 * (rates.read or 0.0)))
+    """The host counts what all its services read again: more than this one reads is not all its own."""
+    read = rates.read or 0.0
+    waits = rates.memory_wait is None or rates.memory_wait >= 0.1
+    return waits and _over(rates.refaulted, max(10 * _MB, 0.3 * read)) and not _over(rates.refaulted, 1.5 * read)
 
 
 def _full(rates: Rates) -> bool:
@@ -141,7 +145,7 @@ ROWS = (
     Row(
         "page_cache",
         _refaults,
-        lambda rates: f"memory: {_speed(rates.refaulted)} are read again, as the page cache is too small to keep them",
+        lambda rates: f"memory: {_speed(rates.refaulted)} are read again, the page cache is too small",
     ),
     Row(
         "memory",

@@ -15,6 +15,7 @@ import typing as t
 from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Span
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import GpuSample
 from ansible_collections.modelfleet.serving.plugins.module_utils._redact import redact
+from ansible_collections.modelfleet.serving.plugins.module_utils._stacks import Stack
 from ansible_collections.modelfleet.serving.plugins.module_utils._wait import View
 
 GIB = 1024**3
@@ -89,7 +90,7 @@ def _done(view: View) -> str:
 def _evidence(view: View) -> tuple[str, ...]:
     """What the judge found, who has the port, what could not be looked at."""
     port = (view.foreign,) if view.foreign else ()
-    return tuple(dict.fromkeys((*view.status.evidence, *port, *view.notes)))
+    return tuple(dict.fromkeys((*view.status.evidence, *view.examined, *port, *view.notes)))
 
 
 def _reason(view: View) -> str:
@@ -165,6 +166,7 @@ def as_result(view: View, secrets: t.Collection[str] = ()) -> dict[str, t.Any]:
         "answer": answer.text if answer and answer.status == 200 else None,
         "fingerprint": answer.fingerprint if answer else None,
         "gpus": [dataclasses.asdict(gpu) for gpu in view.gpus],
+        "stacks": [stack.as_result() for stack in view.stacks],
     }
     result["evidence"] = list(_evidence(view))
     return t.cast("dict[str, t.Any]", _scrub(result, secrets))
@@ -196,6 +198,11 @@ def _headline(target: Target, view: View) -> str:
     return f"{target.name} is {status.verdict} at stage {status.stage}{ending} (watched for {after})."
 
 
+def _one_a_process(stacks: t.Sequence[Stack]) -> list[Stack]:
+    """The first of each, which is the main thread's."""
+    return list({stack.pid: stack for stack in reversed(stacks)}.values())[::-1]
+
+
 def message(target: Target, view: View, secrets: t.Collection[str] = ()) -> str:
     """The diagnosis: verdict, stage, cause, remedy, evidence, the lines that matter, what to type next."""
     status = view.status
@@ -214,6 +221,9 @@ def message(target: Target, view: View, secrets: t.Collection[str] = ()) -> str:
     evidence = _evidence(view)
     if evidence:
         lines += ["Evidence:", *(foreign(f"  - {item}") for item in evidence)]
+    shown = _one_a_process(view.stacks)
+    if shown:
+        lines += ["Stacks, innermost first:", *(foreign(f"  {stack.words[:LINE_LENGTH]}") for stack in shown)]
     if status.log_tail:
         tail = status.log_tail[-MESSAGE_LINES:]
         lines += ["Log lines that matter:", *(foreign(f"  {line[:LINE_LENGTH]}") for line in tail)]

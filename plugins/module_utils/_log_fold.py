@@ -84,6 +84,7 @@ _SAID = 8
 #: the server itself tells that it was asked to stop
 _OWN_STOPS = ("sh_trigger", "sh_begun", "sh_interrupt", "sh_uv")
 _AUTHORS = (("EngineCore", "engine"), ("Worker", "workers"), ("VllmWorker", "workers"))
+_WORLD = re.compile(r"world_size=(\d+) .*distributed_init_method=(\S+)")
 _CHECKPOINT = re.compile(r"Filesystem type for checkpoints: (\S+?)\. Checkpoint size: ([\d.]+) GiB")
 
 
@@ -144,6 +145,9 @@ class LogFold:
         self.checkpoint_bytes: typing.Optional[int] = None
         #: the file system that it lies on, in small letters; empty when unknown
         self.checkpoint_fs = ""
+        #: how many ranks are to meet, and where; 0 and empty when unknown
+        self.world_size = 0
+        self.world_address = ""
         self.tail: collections.deque[str] = collections.deque(maxlen=_TAIL)
         #: the server's own last lines: systemd adds some of its own to those of a program that fails
         self.said: collections.deque[str] = collections.deque(maxlen=_SAID)
@@ -364,6 +368,9 @@ class LogFold:
                 checkpoint = _CHECKPOINT.search(text) if row.id == "fs_type" else None
                 if checkpoint is not None:
                     self._take_checkpoint(checkpoint[1], float(checkpoint[2]))
+                world = _WORLD.search(text) if row.id == "worker_init" else None
+                if world is not None:
+                    self.world_size, self.world_address = int(world[1]), world[2]
 
     def _take_checkpoint(self, fs_type: str, gib: float) -> None:
         self.checkpoint_fs = "" if fs_type.lower() in ("unknown", "none") else fs_type.lower()

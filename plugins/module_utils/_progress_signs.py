@@ -81,6 +81,7 @@ class ProgressSigns:
         self.ours: typing.Optional[int] = None
         self.vram_since = t
         self.utilization: tuple[int, ...] = ()
+        self.power_mw: tuple[int, ...] = ()
         #: (pid or 0, name) of a process that stands still in state T or D, and since when
         self.frozen: dict[str, tuple[float, str]] = {}
         #: by how much each counter of the processes has risen so far
@@ -125,6 +126,7 @@ class ProgressSigns:
         held = [gpu.ours_bytes for gpu in gpus if gpu.ours_bytes is not None]
         self.ours = sum(held) if held else None
         self.utilization = tuple(gpu.utilization_percent for gpu in gpus if gpu.utilization_percent is not None)
+        self.power_mw = tuple(gpu.power_mw for gpu in gpus if gpu.power_mw is not None)
         used = sum(known) if known else None
         moved = used is not None and self.vram is not None and abs(used - self.vram) >= _MIB
         if moved or self.vram is None:

@@ -270,16 +270,47 @@ class Start:
             return None
         budget = self._stall.budget_s(stage)
         words = f"no sign of progress that counts in stage {stage} within its budget of {budget:.0f} s"
-        return self._cause_of_stall(stage), (words, *self._progress_evidence(t))
+        return self._cause_of_stall(stage), (words, *self._peers(), *self._progress_evidence(t), *self._gpus())
+
+    def _workers(self) -> int:
+        return sum(proc.name.startswith("VLLM::Worker") for proc in self._left)
+
+    def _misses_peers(self) -> bool:
+        """Some of the ranks have to come from other hosts."""
+        return 0 < self._workers() < self._log.world_size
+
+    def _peers(self) -> tuple[str, ...]:
+        """Who has to meet, and who of them is here."""
+        log = self._log
+        if self._track.name not in ("workers", "nccl") or not log.world_size:
+            return ()
+        here = f"{self._workers()} worker processes are on this host" if self._workers() else ""
+        there = ", the others must come from other hosts" if self._misses_peers() else ""
+        ranks = f"{log.world_size} ranks are to meet at {log.world_address}" if log.world_address else ""
+        return (", ".join(words for words in (ranks, here) if words) + there,)
+
+    def _gpus(self) -> tuple[str, ...]:
+        """What the GPUs do meanwhile, in figures."""
+        signs = self._signs
+        said = []
+        if signs.utilization:
+            said.append(f"{_span(signs.utilization)} %")
+        if signs.power_mw:
+            said.append(f"{_span([round(power / 1000) for power in signs.power_mw])} W")
+        return (f"GPUs at {', '.join(said)}",) if said else ()
 
     def _cause_of_stall(self, stage: str) -> Cause:
         if "D" in self._signs.frozen:
             return self._finding("process_blocked")
         if self._log.specific is not None:
             return from_hit(self._log.specific)
+        if stage == "nccl" and self._misses_peers() and not self._signs.spinning:
+            return self._finding("peers_missing")
         hang = BY_NAME[stage].hang
         if hang and hang in self._log.seen and not self._shards.done:
-            return named(hang, self._last_line())
+            cause = named(hang, self._last_line())
+            # the table can only say what such a silence may mean
+            return cause._replace(cause=self._finding("gpu_spin").cause) if self._signs.spinning else cause
         if self._ends.coming:
             return self._finding("unit_queued")
         by_stage = {"unit": "unit_not_started", "workers": "peers_missing", "first_token": "no_first_token"}
@@ -420,6 +451,11 @@ class Start:
         if cause is not None and cause.line and cause.line not in lines:
             lines = [cause.line, *lines[1:]]
         return tuple(lines)
+
+
+def _span(values: typing.Sequence[int]) -> str:
+    least, most = min(values), max(values)
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 __all__ = ("Start",)

@@ -11,7 +11,14 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._observe import Completion, GpuSample, Observation
+from ansible_collections.modelfleet.serving.plugins.module_utils._observe import (
+    Completion,
+    GpuSample,
+    Observation,
+    ProcSample,
+    Storage,
+)
+from ansible_collections.modelfleet.serving.plugins.module_utils._stacks import Stack
 from ansible_collections.modelfleet.serving.plugins.module_utils._status import Status
 
 #: seconds between looks that are not for their own sake: only for an answer that is under way
@@ -56,6 +63,12 @@ class View:
     #: what sources could not do in this look
     notes: tuple[str, ...] = ()
     timed_out: bool = False
+    #: the service's processes, and where its weights are
+    procs: tuple[ProcSample, ...] = ()
+    storage: t.Optional[Storage] = None
+    #: what was looked at once the start was found to be stalled, see ``_examine.py``
+    examined: tuple[str, ...] = ()
+    stacks: tuple[Stack, ...] = ()
 
 
 class Patience(t.NamedTuple):
@@ -111,6 +124,8 @@ def _view(before: t.Optional[View], observation: Observation, status: Status, el
         unit_state=f"{unit.active_state}/{unit.sub_state}" if unit else "",
         foreign=http.foreign if http else "",
         notes=tuple(dict.fromkeys(observation.notes)),
+        procs=observation.procs or (),
+        storage=observation.storage,
     )
 
 

@@ -14,6 +14,7 @@ import typing as t
 
 from ansible_collections.modelfleet.serving.plugins.module_utils import _jmespath, _known_answer, _source_http
 from ansible_collections.modelfleet.serving.plugins.module_utils._diagnosis import Target
+from ansible_collections.modelfleet.serving.plugins.module_utils._examine import Examiner
 from ansible_collections.modelfleet.serving.plugins.module_utils._forecast import Forecast, Start
 from ansible_collections.modelfleet.serving.plugins.module_utils._nvml import NvmlReader
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import GroupUse
@@ -121,6 +122,10 @@ def sources(params: Params, run_command: RunCommand) -> Sources:
     )
 
 
+def examiner(run_command: RunCommand) -> Examiner:
+    return Examiner(run_command, ProcReader())
+
+
 def _unit_service(
     unit: str, run_command: RunCommand, reader: ProcReader, journal: JournalSource, kernel: KernelSource
 ) -> UnitService:
@@ -191,4 +196,4 @@ def _check_known_answer(options: Params) -> None:
             raise OptionError(f"known_answer.query: {exc}.") from exc
 
 
-__all__ = ("OptionError", "judge_config", "sources", "target")
+__all__ = ("OptionError", "examiner", "judge_config", "sources", "target")

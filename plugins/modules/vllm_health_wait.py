@@ -212,6 +212,7 @@ options:
       - File in which the module keeps its state while it works, as one JSON object. The action plugin sets it.
     type: path
 requirements:
+  - py-spy (only for RV(stacks) of a stalled server)
   - nvidia-ml-py (only on hosts with GPUs; without it they are not watched)
   - jmespath (only for O(known_answer.query))
 notes:
@@ -458,6 +459,33 @@ fingerprint:
   returned: always
   type: str
   sample: 5d41402abc4b2a76
+stacks:
+  description:
+    - Where the Python code of a stalled server is, by C(py-spy dump), where py-spy is on the host, on C(PATH), in the
+      environment that runs the module, in that of the role P(modelfleet.serving.host_tools#role), or in vLLM's own.
+    - It is never installed for this. The processes are read without stopping them, for 5 seconds each.
+    - Empty for a server that is not stalled. RV(evidence) says why it is empty for one that is.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    pid:
+      description: Process ID.
+      type: int
+      sample: 4711
+    process:
+      description: Name of the process.
+      type: str
+      sample: VLLM::Worker_TP0
+    thread:
+      description: Name of the thread.
+      type: str
+      sample: MainThread
+    frames:
+      description: Its functions with file and line, the innermost first.
+      type: list
+      elements: str
+      sample: ["ncclCommInitRank (pynccl_wrapper.py:412)", "__init__ (pynccl.py:140)"]
 gpus:
   description: The GPUs at the last look. Values that a card does not tell are V(null).
   returned: always
@@ -596,6 +624,7 @@ def main() -> None:
         module.fail_json(msg=str(exc), exception=exc)
     patience = Patience(params["poll_interval"], params["timeout"], LOOK_LIMIT if module.check_mode else None)
     view = wait(sources, judge, patience, time.monotonic, teller(module))
+    view = _watch.examiner(commands(module)).examine(view)
     secrets = [params["api_key"]] if params["api_key"] else []
     result = _diagnosis.as_result(view, secrets)
     if view.status.verdict == "ready":

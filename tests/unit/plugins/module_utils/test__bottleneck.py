@@ -98,8 +98,15 @@ CASES = [
     (
         "page cache",
         Rates(read=240 * MB, refaulted=180 * MB, io_wait=0.6),
-        ("memory: 180 MB/s are read again, as the page cache is too small to keep them", "disk 240 MB/s"),
+        ("memory: 180 MB/s are read again, the page cache is too small", "disk 240 MB/s"),
     ),
+    ("read again by others", Rates(read=4 * MB, refaulted=16 * MB, io_wait=0.9), ("disk 4.0 MB/s",)),
+    (
+        "read again at no cost",
+        Rates(read=240 * MB, refaulted=180 * MB, io_wait=0.6, memory_wait=0.0),
+        ("disk 240 MB/s",),
+    ),
+    ("quota of a quarter", Rates(throttled=0.9, quota_cores=0.25), ("CPU: limited to 0.25 cores by CPUQuota",)),
     ("a few pages again", Rates(read=2e9, refaulted=12 * MB, io_wait=0.0), ()),
     ("stopped", Rates(stopped=0.95), ("stopped (state T) at 95 % of the looks, by SIGSTOP or a debugger",)),
     ("pressure over 100 %", Rates(memory_wait=1.02), ("memory: waited for 100 % of the time",)),

@@ -21,6 +21,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._diagnosis impo
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._findings import BY_ID
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import Completion, GpuSample
+from ansible_collections.modelfleet.serving.plugins.module_utils._stacks import Stack
 from ansible_collections.modelfleet.serving.plugins.module_utils._status import Cause, Status
 from ansible_collections.modelfleet.serving.plugins.module_utils._wait import View
 
@@ -188,6 +189,36 @@ def test_result_keys() -> None:
     assert result["unit_state"] == "active/running"
     assert (result["answer"], result["tokens_per_second"]) == (None, None)
     assert result["gpus"][0]["memory_used_bytes"] == 73 * GIB
+
+
+STACKS = (
+    Stack(3, "VLLM::Worker_TP0", "MainThread", ("recv (conn.py:1)", "get (mq.py:2)")),
+    Stack(3, "VLLM::Worker_TP0", "loader", ("read (io.py:3)",)),
+    Stack(1, "VLLM::APIServer", "MainThread", ("poll (k3y-long.py:4)",)),
+)
+
+
+def test_a_stalled_start_shows_what_was_looked_at() -> None:
+    status = Status("stalled", "nccl", evidence=("no sign of progress",))
+    seen = view(status, stacks=STACKS, examined=("IOMMU: on",), notes=("a note",))
+    assert message(UNIT, seen, ["k3y-long"]).splitlines()[1:-1] == [
+        "Evidence:",
+        "  - no sign of progress",
+        "  - IOMMU: on",
+        "  - a note",
+        "Stacks, innermost first:",
+        "  VLLM::Worker_TP0 (pid 3), MainThread: recv (conn.py:1) < get (mq.py:2)",
+        "  VLLM::APIServer (pid 1), MainThread: poll (***.py:4)",
+    ]
+    result = as_result(seen, ["k3y-long"])
+    assert result["evidence"] == ["no sign of progress", "IOMMU: on", "a note"]
+    assert result["stacks"][0] == {
+        "pid": 3,
+        "process": "VLLM::Worker_TP0",
+        "thread": "MainThread",
+        "frames": ["recv (conn.py:1)", "get (mq.py:2)"],
+    }
+    assert result["stacks"][2]["frames"] == ["poll (***.py:4)"]
 
 
 def test_progress_state() -> None:

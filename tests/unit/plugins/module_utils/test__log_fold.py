@@ -259,6 +259,29 @@ def test_an_exception_in_json() -> None:
     assert log.ending is not None
 
 
+@pytest.mark.parametrize(
+    ("line", "fs_type", "size"),
+    [
+        ("Filesystem type for checkpoints: NFS4. Checkpoint size: 2.00 GiB. Available RAM: 9.00 GiB.", "nfs4", 2 << 30),
+        ("Filesystem type for checkpoints: EXT4. Checkpoint size: 0.00 GiB. Available RAM: 9.00 GiB.", "ext4", None),
+        ("Filesystem type for checkpoints: UNKNOWN. Checkpoint size: 2.00 GiB. Available RAM: 9.00 GiB.", "", 2 << 30),
+        ("FUSE.JUICEFS", "", None),
+    ],
+)
+def test_where_the_checkpoint_is(line: str, fs_type: str, size: int | None) -> None:
+    log = LogFold()
+    log.feed([LogRecord(f"(EngineCore pid=2) INFO 11-30 22:55:46 [x.py:1] {line}")])
+    assert (log.checkpoint_fs, log.checkpoint_bytes) == (fs_type, size)
+
+
+def test_who_is_to_meet() -> None:
+    log = LogFold()
+    assert (log.world_size, log.world_address) == (0, "")
+    said = "world_size=16 rank=8 local_rank=0 distributed_init_method=tcp://10.0.0.1:29501 backend=nccl"
+    log.feed([LogRecord(f"(Worker_TP0 pid=2) INFO 11-30 22:55:46 [x.py:1] {said}")])
+    assert (log.world_size, log.world_address) == (16, "tcp://10.0.0.1:29501")
+
+
 def test_the_newest_lines_are_kept_across_portions() -> None:
     log = LogFold()
     text = "\n".join(f"word {'x' * n}" for n in range(20))

@@ -207,13 +207,53 @@ def test_a_deadlock_in_nccl_is_not_hidden_by_spinning() -> None:
     spin = steady(
         (BANNER, ENGINE, WORKERS, NCCL),
         1000,
-        gpus=lambda t: gpus(util=100),
+        gpus=lambda t: tuple(GpuSample(n, GIB, 96 * GIB, 100, 138_400 + 500 * n) for n in range(8)),
         procs=lambda t: tuple(proc(n, "VLLM::Worker_TP", "R", cpu_s=t) for n in range(8)),
     )
     t, status = first_final(spin)
     assert t <= BY_NAME["nccl"].budget_s + 2
     assert (status.stage, status.cause and status.cause.id) == ("nccl", "nccl_hang")
+    assert status.cause is not None
+    assert status.cause.line == "vLLM is using nccl==2.28.9"
+    assert status.cause.cause.startswith("every GPU runs at 100 % with its memory flat and nothing is logged")
+    assert "NCCL_P2P_DISABLE=1 to confirm; amd_iommu=off/iommu=off, ACS off" in status.cause.remedy
+    assert status.evidence[:3] == (
+        "no sign of progress that counts in stage nccl within its budget of 120 s",
+        "8 ranks are to meet at tcp://127.0.0.1:1, 8 worker processes are on this host",
+        "last log line 122 s ago: vLLM is using nccl==2.28.9",
+    )
     assert "all GPUs at 100 % or more" in status.evidence
+    assert status.evidence[-1] == "GPUs at 100 %, 138 to 142 W"
+
+
+NODES = record("world_size=16 rank=8 local_rank=0 distributed_init_method=tcp://10.0.0.1:29501 backend=nccl")
+
+
+@pytest.mark.parametrize("lines", [(BANNER, ENGINE, NODES), (BANNER, ENGINE, NODES, NCCL)], ids=["workers", "nccl"])
+def test_a_peer_node_that_does_not_come(lines: tuple[str, ...]) -> None:
+    """The GPUs of who waits for another host are idle."""
+    idle = steady(
+        lines,
+        1000,
+        gpus=lambda t: tuple(GpuSample(n, GIB, 96 * GIB, 0, 39_000) for n in range(8)),
+        procs=lambda t: tuple(proc(10 + n, f"VLLM::Worker_TP{n}") for n in range(8)),
+    )
+    _t, status = first_final(idle)
+    assert (status.verdict, status.cause and status.cause.id) == ("stalled", "peers_missing")
+    assert status.evidence[1] == (
+        "16 ranks are to meet at tcp://10.0.0.1:29501, 8 worker processes are on this host, the others must come from "
+        "other hosts"
+    )
+    assert status.evidence[-1] == "GPUs at 0 %, 39 W"
+
+
+def test_silence_in_nccl_of_who_has_all_ranks_is_not_the_peers_fault() -> None:
+    quiet = steady(
+        (BANNER, ENGINE, WORKERS, NCCL), 1000, procs=lambda t: tuple(proc(n, "VLLM::Worker_TP") for n in range(8))
+    )
+    _t, status = first_final(quiet)
+    assert status.cause is not None
+    assert (status.cause.id, status.cause.cause.partition(":")[0]) == ("nccl_hang", "stall candidate")
 
 
 def test_ranks_that_spin_before_the_first_shard_are_not_loading() -> None:
