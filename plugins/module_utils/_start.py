@@ -142,8 +142,9 @@ class Start:
         self._since_host_oom = 0 if host_rose else self._since_host_oom + 1
         self._host_oom_kills = host if host is not None else self._host_oom_kills
         if end is not None and end.t == seen.t:
-            # the kill may have been counted before the look in which its effect was seen
-            self._ended_by_host_oom = self._since_host_oom <= 1
+            # the kill may have been counted before the look in which its effect was seen; the end of an engine is
+            # believed at its second look
+            self._ended_by_host_oom = self._since_host_oom <= (2 if end.how == "engine" else 1)
         by_result = self._ends.unit is not None and self._ends.unit.result == "oom-kill"
         complained = self._complained_at is not None and seen.t - self._complained_at < _FOLLOWS_S
         if (rise or by_result or (self._ended_by_host_oom and self._killed(end))) and not complained:
@@ -152,7 +153,9 @@ class Start:
             self._complained_at = seen.t
 
     def _killed(self, end: typing.Optional[End]) -> bool:
-        return exit_of(self._log, end)[1] == "SIGKILL"
+        """By force, or in a way that nobody was told of: only its parent learns the status of a process."""
+        unknown = end is not None and end.how in ("exit", "engine") and end.exit_code is None
+        return unknown or exit_of(self._log, end)[1] == "SIGKILL"
 
     def _note_times(self, seen: Observation) -> None:
         for record in seen.log:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import typing as t
 
 import pytest
@@ -51,20 +50,25 @@ def write(lab: Lab, name: str, what: Unit) -> str:
     return f"{name}.service"
 
 
+#: the module writes it after each look
+LOOKED = "/run/ends-progress.json"
+
+
 def waited(lab: Lab, tmp_path, unit: str, **options: t.Any) -> dict[str, t.Any]:
-    return lab.module(HOST, "vllm_health_wait", {"unit": unit, "poll_interval": 1, **options}, tmp_path)
+    given = {"unit": unit, "poll_interval": 1, "progress_file": LOOKED, **options}
+    return lab.module(HOST, "vllm_health_wait", given, tmp_path)
 
 
 class Meanwhile:
-    """Does something on the host some seconds after the wait began there."""
+    """Does something on the host when the wait has looked at it."""
 
     def __init__(self, lab: Lab, command: str) -> None:
+        lab.host(HOST, f"rm -f {LOOKED}")
         self._thread = threading.Thread(target=self._run, args=(lab, command))
 
     @staticmethod
     def _run(lab: Lab, command: str) -> None:
-        lab.wait_for(HOST, "pgrep -f 'AnsiballZ_vllm_health_[w]ait' >/dev/null", 60)
-        time.sleep(4)
+        lab.wait_for(HOST, f"test -s {LOOKED}", 90)
         lab.host(HOST, command)
 
     def __enter__(self) -> None:

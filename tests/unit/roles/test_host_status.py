@@ -57,6 +57,10 @@ def test_since_when_a_stopped_service_is_stopped() -> None:
             "server: stopped by request, stage first_token",
         ),
         (
+            {"verdict": "dead", "cause": {"id": "unit_not_started", "cause": "c", "remedy": "r"}},
+            "server: not started since the host booted, stage first_token",
+        ),
+        (
             {"verdict": "dead", "cause": {"id": "cuda_oom", "cause": "c", "remedy": "r"}},
             "server: dead, stage first_token",
         ),

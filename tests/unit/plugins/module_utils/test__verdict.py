@@ -926,6 +926,20 @@ def test_not_every_kill_is_the_oom_killers(looks: list[Observation], cause: str)
     assert status.cause.id == cause
 
 
+def test_the_oom_killer_is_the_cause_where_no_unit_tells() -> None:
+    main, engine = proc(1, "vllm"), proc(2, "VLLM::EngineCor")
+    gone = death(look(0, procs=(main,), host_oom_kills=7), look(2, procs=(), gone=True, host_oom_kills=8))
+    looks = [look(0, procs=(main, engine), host_oom_kills=7), look(2, procs=(main,), host_oom_kills=8)]
+    lost = death(*looks, look(4, procs=(main,), host_oom_kills=8))
+    for status in (gone, lost):
+        assert status.cause is not None
+        assert status.cause.id == "k_oom"
+    # a process that ended when nobody was killed
+    other = death(look(0, procs=(main,), host_oom_kills=7), look(2, procs=(), gone=True, host_oom_kills=7))
+    assert other.cause is not None
+    assert other.cause.id == "sd_exit"
+
+
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
