@@ -23,6 +23,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._ending import 
 from ansible_collections.modelfleet.serving.plugins.module_utils._eta import ShardClock
 from ansible_collections.modelfleet.serving.plugins.module_utils._log_fold import LogFold, News
 from ansible_collections.modelfleet.serving.plugins.module_utils._observe import Storage
+from ansible_collections.modelfleet.serving.plugins.module_utils._oom import OomWatch
 from ansible_collections.modelfleet.serving.plugins.module_utils._progress_signs import ProgressSigns, StallClock
 from ansible_collections.modelfleet.serving.plugins.module_utils._rates import RateWindow
 from ansible_collections.modelfleet.serving.plugins.module_utils._readiness import Readiness
@@ -36,9 +37,6 @@ if typing.TYPE_CHECKING:
 #: A line after which no server comes up is followed by the end of its process within seconds; the root cause may
 #: stand a few lines below it.
 _GRACE_S = 3.0
-#: a server that is killed so soon after it named a cause was dying of that
-_FOLLOWS_S = 10.0
-_NEVER = 1000
 #: processes that are named at most
 _NAMED = 4
 #: bottlenecks that are named in one breath
@@ -63,17 +61,7 @@ class Start:
         self._signs: ProgressSigns
         self._rates = RateWindow()
         self._stall: StallClock
-        #: the kernel ended a process of the service, before anything else was complained of
-        self._oom_killed = False
-        #: counted in the control group, which may outlive a start
-        self.oom_kills = oom_kills
-        self._own_oom_kills = 0
-        self._host_oom_kills: typing.Optional[int] = None
-        #: looks since the host's count rose
-        self._since_host_oom = _NEVER
-        self._ended_by_host_oom = False
-        #: when the log first named a cause
-        self._complained_at: typing.Optional[float] = None
+        self._oom = OomWatch(oom_kills)
         self._left: tuple[ProcSample, ...] = ()
 
     @property
@@ -88,7 +76,8 @@ class Start:
         news = self._log.feed(observation.log, observation.log_partial)
         self._note_times(observation)
         end = self._ends.feed(observation)
-        self._oom(observation, end)
+        signal = exit_of(self._log, end)[1]
+        self._oom.feed(observation, end, signal, complained=self._log.specific is not None)
         self._left = tuple(proc for proc in observation.procs or () if proc.state not in ("Z", "X"))
         self._ready.feed(observation.http, t)
         entered = self._advance(observation, news)
@@ -127,35 +116,13 @@ class Start:
         return cycle, cause
 
     @property
+    def oom_kills(self) -> int:
+        return self._oom.counted
+
+    @property
     def limit_hit(self) -> bool:
         """systemd refuses to start it as often as that."""
         return "sd_limit" in self._log.seen
-
-    def _oom(self, seen: Observation, end: typing.Optional[End]) -> None:
-        """Whether the OOM killer came first, by the counter of the control group, or else by that of the host."""
-        ours, host = seen.oom_kills, seen.host_oom_kills
-        # a group that was made anew counts from zero
-        rise = 0 if ours is None else ours - self.oom_kills if ours >= self.oom_kills else ours
-        self._own_oom_kills += rise
-        self.oom_kills = self.oom_kills if ours is None else ours
-        host_rose = host is not None and self._host_oom_kills is not None and host > self._host_oom_kills
-        self._since_host_oom = 0 if host_rose else self._since_host_oom + 1
-        self._host_oom_kills = host if host is not None else self._host_oom_kills
-        if end is not None and end.t == seen.t:
-            # the kill may have been counted before the look in which its effect was seen; the end of an engine is
-            # believed at its second look
-            self._ended_by_host_oom = self._since_host_oom <= (2 if end.how == "engine" else 1)
-        by_result = self._ends.unit is not None and self._ends.unit.result == "oom-kill"
-        complained = self._complained_at is not None and seen.t - self._complained_at < _FOLLOWS_S
-        if (rise or by_result or (self._ended_by_host_oom and self._killed(end))) and not complained:
-            self._oom_killed = True
-        if self._complained_at is None and self._log.specific is not None:
-            self._complained_at = seen.t
-
-    def _killed(self, end: typing.Optional[End]) -> bool:
-        """By force, or in a way that nobody was told of: only its parent learns the status of a process."""
-        unknown = end is not None and end.how in ("exit", "engine") and end.exit_code is None
-        return unknown or exit_of(self._log, end)[1] == "SIGKILL"
 
     def _note_times(self, seen: Observation) -> None:
         for record in seen.log:
@@ -324,7 +291,7 @@ class Start:
         return self._finding(by_stage.get(stage, "no_progress"))
 
     def _cause_of_death(self, end: typing.Optional[End]) -> Cause:
-        return cause_of_death(self._log, end, self._oom_killed)
+        return cause_of_death(self._log, end, self._oom.killed)
 
     def _finding(self, name: str) -> Cause:
         return named(name, self._last_line())
@@ -370,24 +337,11 @@ class Start:
         said += children(log.generic)
         if self._ends.up:
             said.append("/health answered 200 before")
-        said += self._oom_evidence()
+        said += self._oom.evidence(self._ends.unit)
         left = self._left_behind(end)
         if left:
             said.append(left)
         return tuple(said)
-
-    def _oom_evidence(self) -> list[str]:
-        if not self._oom_killed:
-            return []
-        unit = self._ends.unit
-        if self._own_oom_kills:
-            said = f"the control group counts {self._own_oom_kills} of its processes ended by the kernel's OOM killer"
-        elif unit is not None and unit.result == "oom-kill":
-            said = "systemd saw the kernel's OOM killer end it (result oom-kill)"
-        else:
-            said = "in that moment the kernel's OOM killer ended a process on this host"
-        limit = unit.memory_max if unit is not None else None
-        return [said + (f"; MemoryMax= of the unit is {limit / 2**20:.0f} MiB" if limit else "")]
 
     def _left_behind(self, end: typing.Optional[End]) -> str:
         """Engine and workers outlive their server, and hold its GPU memory."""
