@@ -244,10 +244,13 @@ class LogFold:
             return
         self._new += moved
         self.heartbeats_in_row = 0
-        news, at = portion.news, end
-        for _newest in range(min(moved, _SAID)):
-            at = news.rfind(1, begin, at)
-        newest = [portion.lines[n] for n in range(at, end) if news[n]]
+        if moved == end - begin:
+            newest = portion.lines[max(begin, end - _SAID) : end]
+        else:
+            news, at = portion.news, end
+            for _newest in range(min(moved, _SAID)):
+                at = news.rfind(1, begin, at)
+            newest = [portion.lines[n] for n in range(at, end) if news[n]]
         self.tail.extend(newest)
         if portion.side == "service":
             self.said.extend(newest)

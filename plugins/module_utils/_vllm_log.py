@@ -50,6 +50,7 @@ _OTHER_BAR = re.compile(
     r"(?P<desc>[^|]{3,160}?):\s*\d{1,3}%\|[^|\r\n]*\|\s*(?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
     r"\[(?P<elapsed>[\d:]+)<[\d:?]+,\s*(?P<rate>[^\]]*)"
 )
+_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)(?:(s)/\w|([kMGTP]?)\w*/\w)")
 _UNITS = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 #: bars whose numbers are not files: tensors (Runai), bytes (InstantTensor), groups of as many files as there are ranks
 _NOT_FILES = (
@@ -201,11 +202,11 @@ def _seconds(text: str) -> float:
 
 def _per_second(text: str) -> typing.Optional[float]:
     """``34.34s/it`` and ``3.52it/s``, also with unit prefixes; None for ``?it/s``."""
-    match = re.match(r"\s*([\d.]+)([kMGTP]?)\w*/(\w+)", text) or re.match(r"\s*([\d.]+)()(s)/", text)
-    if match is None or float(match[1] or 0) == 0:
+    match = _RATE.match(text)
+    value = float(match[1]) if match else 0.0
+    if match is None or value == 0:
         return None
-    value = float(match[1]) * _UNITS.get(match[2], 1.0)
-    return 1 / value if re.match(r"\s*[\d.]+s/", text) else value
+    return 1 / value if match[2] else value * _UNITS.get(match[3], 1.0)
 
 
 def parse_bar(text: str) -> typing.Optional[Bar]:
