@@ -278,9 +278,10 @@ class LogFold:
             if drawn is not None:
                 self._take_bar(drawn, rows)
         if is_json_record(text):
-            # a list, since every one is to be read
             records = [parse_line(record) for record in plain_records(text)]
-            heartbeat = any([self._record(record, rows, side, owner, may_repeat) for record in records])
+            # every one is to be read before it is asked whether any was one
+            heartbeats = [self._record(record, rows, side, owner, may_repeat) for record in records]
+            heartbeat = any(heartbeats)
         else:
             heartbeat = self._record(parse_line(text), rows, side, owner, may_repeat)
         if not heartbeat:

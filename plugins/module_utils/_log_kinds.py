@@ -119,8 +119,8 @@ class Kinds(dict[bytes, int]):
             return QUIET
         if any(echo in text[:_HEAD] for echo in ECHOED_REQUESTS):
             return PLAIN
-        bar = _BAR.search(text) and _WEIGHTS_NEEDLE not in text and _RECORD not in text
-        if bar:
+        is_state = _BAR.search(text) and _WEIGHTS_NEEDLE not in text and _RECORD not in text
+        if is_state:
             return BAR
         return REPEATS if is_echo(text) else MATTERS
 
