@@ -21,6 +21,7 @@ import threading
 import time
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._hashing import cores, hasher
 from ansible_collections.modelfleet.serving.plugins.module_utils._leftovers import Leftover, abandoned, unwanted
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
     MANIFEST,
@@ -47,7 +48,6 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
     Meter,
     Stop,
     Stopped,
-    hasher,
     storage,
 )
 
@@ -309,9 +309,4 @@ def _digest(path: str, file: RemoteFile, meter: Meter, stop: Stop) -> str:
     return str(content.hexdigest())
 
 
-def cores() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-__all__ = ("REMOVED", "Disk", "cores")
+__all__ = ("REMOVED", "Disk")

@@ -18,6 +18,7 @@ import threading
 import time
 import typing as t
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._hashing import cores
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import EARLIER, Partial, check_stop
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply import Ledger, Supplier
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import (
@@ -39,6 +40,8 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
 
 #: a source that is waited for is asked again no sooner and no later
 MIN_POLL, MAX_POLL = 0.2, 15.0
+#: bytes from which on a file keeps a processor busy for a while
+LONG = 1 << 26
 #: seconds that workers get to notice a stop
 STOP_GRACE = 5.0
 
@@ -185,12 +188,13 @@ class Fetcher:
 class Line:
     """The files that wait for a worker, largest first; some not before a moment."""
 
-    def __init__(self, jobs: t.Iterable[Job], stop: Stop) -> None:
+    def __init__(self, jobs: t.Iterable[Job], stop: Stop, beside: bool = False) -> None:
+        """``beside``: as of :class:`Partial`."""
         self._lock = threading.Lock()
         self._stop = stop
         order = sorted(jobs, key=lambda job: (-job.file.size, job.file.path))
         self._order = {job.file.path: number for number, job in enumerate(order)}
-        self._fresh = collections.deque(Partial(job) for job in order)
+        self._fresh = collections.deque(Partial(job, beside) for job in order)
         #: those that were asked for in vain, and when they may be asked for again
         self._again: list[tuple[float, Partial]] = []
         self._taken = 0
@@ -253,7 +257,8 @@ def fetch_all(
 
     The first failure stops the others within a block; what they have stays for the next run.
     """
-    line = Line(jobs, stop)
+    long = sum(job.file.size >= LONG for job in jobs)
+    line = Line(jobs, stop, beside=cores() > min(workers, long))
     failures: list[BaseException] = []
     fetchers: list[Fetcher] = []
 
@@ -304,4 +309,4 @@ def _end(threads: t.Sequence[threading.Thread], fetchers: t.Sequence[Fetcher], t
         tick()
 
 
-__all__ = ("Fetcher", "Line", "fetch_all")
+__all__ = ("LONG", "Fetcher", "Line", "fetch_all")

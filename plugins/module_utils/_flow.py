@@ -22,8 +22,8 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
 
 MIN_BLOCK = 1 << 14
 MAX_BLOCK = 1 << 22
-#: reads at most so many bytes; nothing at the end
-Read = t.Callable[[int], memoryview]
+#: given room to read into, what was read, there or elsewhere, and never more than fits; nothing at the end
+Read = t.Callable[[memoryview], memoryview]
 
 
 class Flow:
@@ -41,11 +41,16 @@ class Flow:
         self.policy = policy
         self.meter = meter
         self.stop = stop
-        #: for sources to read into
+        #: to read into
         self.buffer = memoryview(bytearray(MAX_BLOCK))
+        self._other: memoryview | None = None
         self._limiter = limiter
         self._clock = clock
         self._count = count
+
+    def _turn(self) -> None:
+        """Have another buffer: the digest of what is in this one may still be under way."""
+        self.buffer, self._other = self._other or memoryview(bytearray(MAX_BLOCK)), self.buffer
 
     def check_stop(self, part: Partial) -> None:
         check_stop(self.stop, part)
@@ -58,7 +63,9 @@ class Flow:
         while part.offset < size:
             self.check_stop(part)
             began = self._clock()
-            data = read(min(block, size - part.offset))
+            if part.beside:
+                self._turn()
+            data = read(self.buffer[: min(block, size - part.offset)])
             if not data:
                 break
             part.write(data, source)

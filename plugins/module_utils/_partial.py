@@ -12,11 +12,13 @@ published digest gets its final name.
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import typing as t
 import zlib
 
+from ansible_collections.modelfleet.serving.plugins.module_utils._hashing import BesideHash, Hash, hasher
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import OWN_DIR, RemoteFile
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import (
     DOWNLOAD,
@@ -24,7 +26,6 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
     Job,
     Stop,
     Stopped,
-    hasher,
     storage,
 )
 
@@ -45,13 +46,19 @@ class Partial:
     Not open at first; it may be closed and opened again, and hashes what is there once.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, beside: bool = False) -> None:
+        """``beside``: there are processors to spare for the digest."""
         self.job = job
+        self.beside = beside
         self.offset = 0
         #: the sources of the bytes, in order
         self.givers: list[str] = []
-        self._hash = hasher(job.file)
+        self._hash = self._new_hash()
         self._file: t.Any = None
+
+    def _new_hash(self) -> Hash:
+        fresh = hasher(self.job.file)
+        return BesideHash(fresh) if self.beside else fresh
 
     def __enter__(self) -> Partial:
         """Have the file open at :attr:`offset`, which is where it ends."""
@@ -59,22 +66,35 @@ class Partial:
         try:
             storage(self.job.partial, self._take_over)
         except BaseException:
-            self._file.close()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_exc: object) -> None:
+        self._rest()
         self._file.close()
 
+    def _rest(self) -> None:
+        if isinstance(self._hash, BesideHash):
+            self._hash.rest()
+
     def _take_over(self) -> None:
-        """Hash what an earlier run left."""
-        if self.offset and os.fstat(self._file.fileno()).st_size == self.offset:
+        """Go on where the file ends."""
+        left = os.fstat(self._file.fileno()).st_size
+        if self.offset and left == self.offset:
             self._file.seek(self.offset)
             return
         self._forget()
         self._file.seek(0)
-        buffer = memoryview(bytearray(BLOCK))
+        if left:
+            self._hash_earlier()
+
+    def _hash_earlier(self) -> None:
+        """Hash what an earlier run left."""
+        room = memoryview(bytearray(BLOCK))
+        halves = itertools.cycle((room[: BLOCK // 2], room[BLOCK // 2 :]))
         while self.offset < self.job.file.size:
+            buffer = next(halves)
             count = self._file.readinto(buffer[: self.job.file.size - self.offset])
             if not count:
                 break
@@ -85,7 +105,8 @@ class Partial:
             self.givers = [EARLIER]
 
     def _forget(self) -> None:
-        self._hash = hasher(self.job.file)
+        self._rest()
+        self._hash = self._new_hash()
         self.offset = 0
         self.givers = []
 

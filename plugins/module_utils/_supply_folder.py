@@ -21,6 +21,7 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._adopt import (
 )
 from ansible_collections.modelfleet.serving.plugins.module_utils._flow import Flow
 from ansible_collections.modelfleet.serving.plugins.module_utils._folder import Folder, Found, resolve
+from ansible_collections.modelfleet.serving.plugins.module_utils._hashing import hasher
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import Listing, RemoteFile
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import Partial, publish
 from ansible_collections.modelfleet.serving.plugins.module_utils._supply import ListingError, Offer
@@ -31,7 +32,6 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
     Done,
     Interruption,
     Refused,
-    hasher,
 )
 
 
@@ -120,14 +120,15 @@ class FolderSupplier:
         """Hash what was brought, not the origin, which may change meanwhile."""
         file = part.job.file
         digest = hasher(file)
+        buffer = self._flow.buffer
         at = 0
         try:
             while True:
                 self._flow.check_stop(part)
-                count = os.preadv(fd, [self._flow.buffer], at)
+                count = os.preadv(fd, [buffer], at)
                 if not count:
                     break
-                digest.update(self._flow.buffer[:count])
+                digest.update(buffer[:count])
                 at += count
                 self._flow.meter.at(file.path, at)
         except OSError as exc:
@@ -145,8 +146,8 @@ class FolderSupplier:
             with open(found.path, "rb", buffering=0) as handle:
                 handle.seek(part.offset)
 
-                def read(limit: int) -> memoryview:
-                    return self._flow.buffer[: handle.readinto(self._flow.buffer[:limit]) or 0]
+                def read(space: memoryview) -> memoryview:
+                    return space[: handle.readinto(space) or 0]
 
                 self._flow.pour(read, part, self.name, found.path)
         except OSError as exc:

@@ -114,11 +114,11 @@ class WebSupplier:
 
     def _reader(self, part: Partial, answer: Answer) -> Read:
         """Reads of the body whose failure is an :class:`Interruption`."""
-        read = _plain(answer, self._flow.buffer) if _identity(answer) else _unzipped(answer)
+        read = _plain(answer) if _identity(answer) else _unzipped(answer)
 
-        def guarded(limit: int) -> memoryview:
+        def guarded(space: memoryview) -> memoryview:
             try:
-                return read(limit)
+                return read(space)
             except (OSError, ValueError, http.client.HTTPException, zlib.error) as exc:
                 self._flow.check_stop(part)
                 text = f"{words(exc)} from {redact(answer.url)} at byte {part.offset}"
@@ -143,8 +143,8 @@ def _identity(answer: Answer) -> bool:
     return bool(answer.headers.get("Content-Encoding", "identity") == "identity")
 
 
-def _plain(answer: Answer, buffer: memoryview) -> Read:
-    return lambda limit: buffer[: answer.response.readinto(buffer[:limit])]
+def _plain(answer: Answer) -> Read:
+    return lambda space: space[: answer.response.readinto(space)]
 
 
 def _unzipped(answer: Answer) -> Read:
@@ -152,10 +152,10 @@ def _unzipped(answer: Answer) -> Read:
     response = answer.response
     unzip = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
-    def read(limit: int) -> memoryview:
+    def read(space: memoryview) -> memoryview:
         while not unzip.eof:
             raw = unzip.unconsumed_tail or response.read(MIN_BLOCK)
-            data = unzip.decompress(raw, limit)
+            data = unzip.decompress(raw, len(space))
             if data or not raw:
                 return memoryview(data)
         return memoryview(b"")

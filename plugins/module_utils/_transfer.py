@@ -13,14 +13,10 @@ source, :mod:`_flow` is the loop that all of them pour their bytes through, :mod
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import typing as t
 
-from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import (
-    SHA256,
-    RemoteFile,
-)
+from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import RemoteFile
 
 
 class FetchError(Exception):
@@ -138,13 +134,6 @@ class Done(t.NamedTuple):
     method: str = DOWNLOAD
 
 
-def hasher(file: RemoteFile) -> t.Any:
-    """A hash object that gives ``file.digest`` when it has seen the content."""
-    if file.algorithm == SHA256:
-        return hashlib.sha256()
-    return hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
-
-
 class Meter:
     """What the workers have moved, for the progress line."""
 
@@ -230,6 +219,5 @@ __all__ = (
     "Stopped",
     "StorageError",
     "WrongSize",
-    "hasher",
     "storage",
 )

@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import typing as t
@@ -66,6 +67,27 @@ def test_serves_a_directory_and_stops_on_sigterm(root: pathlib.Path, tmp_path: p
             process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=5) == 0
     assert not pid_file.exists()
+
+
+def test_the_cdn_speaks_https_with_a_certificate(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    certificate, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        + ["-addext", "subjectAltName=DNS:localhost", "-out", certificate, "-keyout", key],
+        check=True,
+        capture_output=True,
+    )
+    (root / "hub.json").unlink()
+    trusting = urllib.request.build_opener(
+        urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=certificate))
+    )
+    with running("--root", str(root), "--cdn-tls", certificate, key) as (_process, endpoint):
+        url = f"{endpoint}/acme/tiny/resolve/main/sub/model.safetensors"
+        request = urllib.request.Request(url, headers={"Range": "bytes=4000-"})
+        with trusting.open(request, timeout=5) as answer:
+            assert answer.url.startswith("https://localhost:")
+            assert (answer.status, answer.read()) == (206, bytes(1000))
+        assert [entry["sent"] for entry in HubControl(endpoint).log("cdn")] == [1000]
 
 
 def test_port_in_use_is_said(root: pathlib.Path) -> None:

@@ -20,8 +20,8 @@ import typing as t
 import pytest
 from hub import Hub
 
-from ansible_collections.modelfleet.serving.plugins.module_utils import _supply_http
-from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import Fetcher, fetch_all
+from ansible_collections.modelfleet.serving.plugins.module_utils import _fetch, _hashing, _supply_http
+from ansible_collections.modelfleet.serving.plugins.module_utils._fetch import LONG, Fetcher, fetch_all
 from ansible_collections.modelfleet.serving.plugins.module_utils._flow import Flow
 from ansible_collections.modelfleet.serving.plugins.module_utils._http import Http, origin_of
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import GIT_SHA1, SHA256, RemoteFile
@@ -98,6 +98,46 @@ class Bench:
 def bench(hub: Hub, tmp_path: pathlib.Path) -> Bench:
     hub.repo("acme/tiny").commit({NAME: DATA, "config.json": "{}", "empty": ""})
     return Bench(hub, tmp_path)
+
+
+def test_a_file_whose_digest_is_computed_beside_is_the_same_and_taken_up_where_it_broke_off(
+    hub: Hub, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_hashing, "MIN_BESIDE", 1)
+    hub.fault(on="cdn", action="reset", at=600_000, times=1)
+    bench.fetcher().fetch(Partial(bench.job(), beside=True))
+    assert bench.target.read_bytes() == DATA
+    assert bench.meter.retries == 1
+    assert bench.meter.downloaded == SIZE
+
+
+@pytest.mark.parametrize(
+    ("workers", "sizes", "cores", "beside"),
+    [
+        (8, [LONG] * 8, 2, False),
+        (8, [LONG] * 8, 8, False),
+        (8, [LONG] * 20, 9, True),
+        (8, [LONG, 10, 10], 2, True),
+        (1, [LONG, LONG], 2, True),
+        (8, [LONG], 1, False),
+    ],
+)
+def test_digests_are_computed_beside_where_processors_are_left_over(
+    monkeypatch: pytest.MonkeyPatch, workers: int, sizes: list[int], cores: int, beside: bool
+) -> None:
+    monkeypatch.setattr(_fetch, "cores", lambda: cores)
+    seen: list[bool] = []
+
+    class Worker:
+        def fetch(self, part: Partial) -> None:
+            seen.append(part.beside)
+
+        def abort(self) -> None:
+            """Nothing to end."""
+
+    jobs = [Job(RemoteFile(f"f{at}", size, SHA256, ""), "", "") for at, size in enumerate(sizes)]
+    fetch_all(jobs, workers, t.cast("t.Any", Worker), Stop(), lambda: None)
+    assert seen == [beside] * len(sizes)
 
 
 def test_a_file_arrives_whole_under_its_name_with_its_marks(bench: Bench) -> None:

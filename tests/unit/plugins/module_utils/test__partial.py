@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import pathlib
+import threading
 
 import pytest
 
+from ansible_collections.modelfleet.serving.plugins.module_utils import _hashing, _partial
 from ansible_collections.modelfleet.serving.plugins.module_utils._manifest import SHA256, RemoteFile
 from ansible_collections.modelfleet.serving.plugins.module_utils._partial import EARLIER, Partial
 from ansible_collections.modelfleet.serving.plugins.module_utils._transfer import Job
@@ -18,10 +20,12 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._transfer impor
 DATA = b"0123456789" * 1000
 
 
-@pytest.fixture
-def part(tmp_path: pathlib.Path) -> Partial:
+@pytest.fixture(params=[False, True], ids=["", "hashed-beside"])
+def part(request: pytest.FixtureRequest, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Partial:
+    monkeypatch.setattr(_hashing, "MIN_BESIDE", 100)
+    monkeypatch.setattr(_partial, "BLOCK", 512)
     file = RemoteFile("m", len(DATA), SHA256, hashlib.sha256(DATA).hexdigest())
-    return Partial(Job(file, str(tmp_path / "partial"), str(tmp_path / "m")))
+    return Partial(Job(file, str(tmp_path / "partial"), str(tmp_path / "m")), request.param)
 
 
 def write(part: Partial, data: bytes, giver: str) -> None:
@@ -68,3 +72,22 @@ def test_begun_again_it_owes_nobody(part: Partial) -> None:
         done = part.publish("b", "copy")
     assert (done.source, done.method, part.givers) == ("b", "copy", ["b"])
     assert pathlib.Path(part.job.target).read_bytes() == DATA
+
+
+def test_nothing_is_kept_of_what_lies_in_the_place_of_an_empty_file(tmp_path: pathlib.Path) -> None:
+    file = RemoteFile("empty", 0, SHA256, hashlib.sha256(b"").hexdigest())
+    (tmp_path / "partial").write_bytes(b"rest")
+    with Partial(Job(file, str(tmp_path / "partial"), str(tmp_path / "empty"))) as part:
+        assert (part.offset, part.givers) == (0, [])
+        assert part.digest() == file.digest
+    assert (tmp_path / "partial").read_bytes() == b""
+
+
+def test_no_thread_stays_when_it_is_closed(part: Partial) -> None:
+    before = threading.active_count()
+    with part:
+        write(part, DATA[:4000], "a")
+    with part:
+        write(part, DATA[4000:], "a")
+        part.restart()
+    assert threading.active_count() == before
