@@ -91,11 +91,15 @@ _CHECKPOINT = re.compile(r"Filesystem type for checkpoints: (\S+?)\. Checkpoint 
 class _Portion(typing.NamedTuple):
     """Lines, by number: the text, what stands for it, its kind, and whether it is news (1) or not (0)."""
 
-    lines: typing.Sequence[str]
+    lines: typing.Sequence[bytes]
     keys: typing.Sequence[bytes]
     kinds: bytes
     news: bytes
     side: str
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode("utf-8", "replace")
 
 
 class Hit(typing.NamedTuple):
@@ -185,7 +189,8 @@ class LogFold:
         """Take in ended lines (by CR or LF; a record may have many), and the unfinished text after them."""
         self._reset_news()
         for record in records:
-            self._text(record.text, record.side, "" if record.pid is None else str(record.pid))
+            data = record.raw or record.text.encode("utf-8", "replace")
+            self._data(data, record.side, "" if record.pid is None else str(record.pid))
         if partial and partial != self._partial:
             self._unfinished(partial)
         self._partial = partial
@@ -199,17 +204,16 @@ class LogFold:
     def _unfinished(self, partial: str) -> None:
         drawn = parse_bar(parse_line(partial).text)
         if drawn is not None:
-            self._take_bar(drawn, _KINDS.rows(keys(partial)[0]))
+            self._take_bar(drawn, _KINDS.rows(keys(partial.encode("utf-8", "replace"))[0]))
         else:
             self._new += 1
 
-    def _text(self, text: str, side: str, owner: str) -> None:
+    def _data(self, data: bytes, side: str, owner: str) -> None:
         """``owner``: who wrote the lines that do not say it, if that is known."""
-        if "\r" in text:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        by = keys(text)
+        data = data.replace(b"\r", b"\n")
+        by = keys(data)
         kinds = bytes(map(_KINDS.__getitem__, by))
-        portion = _Portion(text.split("\n"), by, kinds, kinds.translate(_NEWS), side)
+        portion = _Portion(data.split(b"\n"), by, kinds, kinds.translate(_NEWS), side)
         calm, inside = kinds.translate(_CALM), kinds.translate(_INSIDE)
         at = 0
         while at < len(kinds):
@@ -224,7 +228,7 @@ class LogFold:
             if end < len(kinds) and kinds[end] == BAR:
                 at = self._bar_states(portion, end)
             elif end < len(kinds):
-                self._line(portion.lines[end], by[end], side, owner)
+                self._line(_decoded(portion.lines[end]), by[end], side, owner)
                 at = end + 1
             else:
                 at = end
@@ -233,7 +237,7 @@ class LogFold:
         self._tracebacks.goes_on(portion.news.count(1, begin, end))
         at = portion.kinds.find(CONTINUED_IN_MAIN, begin, end)
         while at >= 0:
-            self._tracebacks.in_main(parse_line(portion.lines[at]).proc or owner)
+            self._tracebacks.in_main(parse_line(_decoded(portion.lines[at])).proc or owner)
             at = portion.kinds.find(CONTINUED_IN_MAIN, at + 1, end)
 
     def _pass_over(self, portion: _Portion, begin: int, end: int) -> None:
@@ -251,10 +255,11 @@ class LogFold:
             for _newest in range(min(moved, _SAID)):
                 at = news.rfind(1, begin, at)
             newest = [portion.lines[n] for n in range(at, end) if news[n]]
-        self.tail.extend(newest)
+        texts = list(map(_decoded, newest))
+        self.tail.extend(texts)
         if portion.side == "service":
-            self.said.extend(newest)
-        self.last_line = newest[-1]
+            self.said.extend(texts)
+        self.last_line = texts[-1]
 
     def _bar_states(self, portion: _Portion, begin: int) -> int:
         """Of the states of one bar in a row, the last one says it all; where the next line is."""
@@ -263,7 +268,7 @@ class LogFold:
         end = begin + 1
         while end < len(by) and portion.kinds[end] == BAR and by[end].startswith(head):
             end += 1
-        drawn = parse_bar(parse_line(portion.lines[end - 1]).text)
+        drawn = parse_bar(parse_line(_decoded(portion.lines[end - 1])).text)
         if drawn is not None:
             self._take_bar(drawn, _KINDS.rows(by[end - 1]))
         self._pass_over(portion, begin, end)
@@ -273,11 +278,11 @@ class LogFold:
         self.lines += 1
         may_repeat = _KINDS[key] != MATTERS
         rows = _KINDS.rows(key)
-        if "%" in text:
+        if "% Completed | " in text or "%|" in text:
             drawn = bar_before_record(text)
             if drawn is not None:
                 self._take_bar(drawn, rows)
-        if is_json_record(text):
+        if text[:1] == "{" and is_json_record(text):
             records = [parse_line(record) for record in plain_records(text)]
             # every one is to be read before it is asked whether any was one
             heartbeats = [self._record(record, rows, side, owner, may_repeat) for record in records]

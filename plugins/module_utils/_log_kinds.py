@@ -70,9 +70,9 @@ def _without_digits(text: str) -> str:
     return text.translate(_NO_DIGITS)
 
 
-def keys(text: str) -> list[bytes]:
-    """The keys of the lines of a text."""
-    return text.encode("utf-8", "replace").translate(None, _DIGITS).split(b"\n")
+def keys(data: bytes) -> list[bytes]:
+    """The keys of the lines of a text in UTF-8."""
+    return data.translate(None, _DIGITS).split(b"\n")
 
 
 class Kinds(dict[bytes, int]):
@@ -94,7 +94,7 @@ class Kinds(dict[bytes, int]):
         if len(key) > _HEAD and any(echo in key[:_HEAD] for echo in _ECHOES):
             # prompts and answers, different each time
             return PLAIN
-        kind = self._find_out(strip_ansi(key.decode("utf-8", "replace")))
+        kind = self._find_out(key.decode("utf-8", "replace"))
         if len(key) <= _LONGEST:
             self._size += len(key)
             if self._size > _REMEMBERED:
@@ -104,10 +104,12 @@ class Kinds(dict[bytes, int]):
             self[key] = kind
         return kind
 
-    def _find_out(self, text: str) -> int:
+    def _find_out(self, shown: str) -> int:
+        text = strip_ansi(shown)
         if not text or text.isspace():
             return BLANK
-        if self._needles.search(text) is not None:
+        # an escape that a digit followed looks like the start of a sequence now, and is none
+        if self._needles.search(text) or (text != shown and self._needles.search(shown)):
             return self._found(text)
         if _CONTINUED.match(text) is None:
             return PLAIN
@@ -128,7 +130,12 @@ class Kinds(dict[bytes, int]):
         """The numbers of all rows that may match a line with this key, in order."""
         rows = self._rows.get(key)
         if rows is None:
-            rows = tuple(self._needles.numbers(strip_ansi(key.decode("utf-8", "replace"))))
+            shown = key.decode("utf-8", "replace")
+            text = strip_ansi(shown)
+            numbers = self._needles.numbers(text)
+            if text != shown:
+                numbers = sorted({*numbers, *self._needles.numbers(shown)})
+            rows = tuple(numbers)
             if key in self:
                 self._rows[key] = rows
         return rows

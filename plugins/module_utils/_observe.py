@@ -29,6 +29,8 @@ class LogRecord(typing.NamedTuple):
     side: str = "service"
     #: seconds since the epoch, where the source knows them
     at: typing.Optional[float] = None
+    #: the bytes as they were read, where nobody has needed their text yet; ``text`` is empty then
+    raw: bytes = b""
 
 
 class UnitState(typing.NamedTuple):

@@ -194,10 +194,10 @@ def _number(text: str) -> float:
 
 
 def _seconds(text: str) -> float:
-    total = 0
+    total = 0.0
     for part in text.split(":"):
         total = total * 60 + int(part or 0)
-    return float(total)
+    return total
 
 
 def _per_second(text: str) -> typing.Optional[float]:
@@ -217,28 +217,25 @@ def parse_bar(text: str) -> typing.Optional[Bar]:
     match = _SHARD_BAR.search(text) if weights else _OTHER_BAR.match(text)
     if match is None:
         return None
+    desc, done, total, elapsed, rate = match.groups()
+    desc = desc.strip()
     try:
-        done, total = _number(match["n"]), _number(match["total"])
-        elapsed = _seconds(match["elapsed"])
+        return Bar(
+            desc,
+            _number(done),
+            _number(total),
+            _seconds(elapsed),
+            _per_second(rate),
+            weights,
+            weights and not desc.endswith(_NOT_FILES),
+        )
     except ValueError:
         return None
-    desc = match["desc"].strip()
-    return Bar(
-        desc=desc,
-        done=done,
-        total=total,
-        elapsed_s=elapsed,
-        per_s=_per_second(match["rate"]),
-        weights=weights,
-        files=weights and not desc.endswith(_NOT_FILES),
-    )
 
 
 def bar_before_record(text: str) -> typing.Optional[Bar]:
     """The state of a bar that has not ended its line when a record was written behind it."""
-    if "% Completed | " not in text and "%|" not in text:
-        return None
-    record = _RECORD.search(text)
+    record = _RECORD.search(text) if "] " in text else None
     return parse_bar(text[: record.start()]) if record else None
 
 

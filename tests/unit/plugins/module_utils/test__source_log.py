@@ -23,7 +23,9 @@ from ansible_collections.modelfleet.serving.plugins.module_utils._source_log imp
 
 
 def lines_of(reading: LogReading) -> list[str]:
-    return [line for record in reading.records for line in record.text.split("\n")]
+    assert not any(record.text for record in reading.records)
+    texts = [record.raw.decode("utf-8", "replace") for record in reading.records]
+    return [line for text in texts for line in text.split("\n") if line]
 
 
 def texts(source: FileSource) -> list[str]:
@@ -64,7 +66,7 @@ def test_file_that_is_not_there_yet(tmp_path: pathlib.Path) -> None:
     source = FileSource(str(path))
     assert source.read().notes == (f"The log file {path} could not be read: No such file or directory",)
     path.write_text("one\n")
-    assert source.read() == ((LogRecord("one"),), "", (), False)
+    assert source.read() == ((LogRecord("", raw=b"one"),), "", (), False)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_file_that_is_truncated(tmp_path: pathlib.Path) -> None:
     assert texts(source) == ["one", "two"]
     path.write_text("three\n")
     reading = source.read()
-    assert reading.records == (LogRecord("three"),)
+    assert reading.records == (LogRecord("", raw=b"three"),)
     assert reading.notes == (f"{path} was truncated and is read from its start again.",)
 
 
