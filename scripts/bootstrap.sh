@@ -84,7 +84,8 @@ install_python() {
 
 ensure_controller() {
     local python version key environment
-    need_packages openssh-client
+    # Of a new machine's tests, scripts/stage-collection.sh needs rsync, and scripts/lint.sh shellcheck.
+    need_packages openssh-client rsync shellcheck
     find_python >/dev/null || install_python
     python=$(find_python)
     version=$("$python" -c 'import sys; print("{}.{}".format(*sys.version_info))')
@@ -141,7 +142,7 @@ find_exactly() {
 }
 
 ensure_lab() {
-    local packages=(mmdebstrap systemd-container iproute2 openssh-client rsync gcc libc6-dev shellcheck zstd)
+    local packages=(mmdebstrap systemd-container iproute2 openssh-client rsync gcc libc6-dev zstd)
     packages+=(python3-venv e2fsprogs util-linux)
     ((EUID == 0)) || die "the test hosts are containers: run this as root"
     # mmdebstrap checks Debian's signatures, with keys that Ubuntu does not have by itself.

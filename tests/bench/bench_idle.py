@@ -51,7 +51,7 @@ def idle(workshop: Workshop) -> t.Iterator[t.Sequence[Contestant]]:
         options = {"repo_id": REPO, "root": str(target), "endpoint": hub.endpoint}
         branch = workshop.module("modelfleet.serving.hf_snapshot", options)
         branch()
-        commit = next(target.glob("snapshots/*/*")).name
+        [commit] = [snapshot.name for snapshot in target.glob("snapshots/*/*")]
         pinned = workshop.module("modelfleet.serving.hf_snapshot", {**options, "revision": commit})
         ping = workshop.module("ansible.builtin.ping", {})
 

@@ -73,7 +73,7 @@ def verify(workshop: Workshop) -> t.Iterator[t.Sequence[Contestant]]:
     with workshop.hub(root) as hub:
         options = {"repo_id": REPO, "root": str(target), "endpoint": hub.endpoint}
         workshop.module("modelfleet.serving.hf_snapshot", options)()
-        snapshot = next(target.glob("snapshots/*/*"))
+        [snapshot] = target.glob("snapshots/*/*")
         pinned = {**options, "revision": snapshot.name, "state": "verified", "verify": "full"}
         module = workshop.module("modelfleet.serving.hf_snapshot", pinned)
 

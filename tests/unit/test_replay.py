@@ -193,7 +193,8 @@ def test_what_is_no_recording_is_an_error(
     elif content:
         log.mkdir()
     given = [argument.format(dir=tmp_path, log=log) for argument in arguments]
-    done = subprocess.run([RECORDINGS.parent / "replay", log, *given], capture_output=True, text=True, timeout=60)
+    command = [RECORDINGS.parent / "replay", log, *given]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "replay: error: no evidence: " in done.stderr
     assert why in done.stderr

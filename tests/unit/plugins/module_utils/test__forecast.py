@@ -126,7 +126,7 @@ def test_one_start_before_is_taken_with_a_margin_and_two_for_their_range() -> No
 
 
 @pytest.mark.parametrize(
-    ("stage", "spent", "bar", "expected"),
+    ("stage", "spent", "shown", "expected"),
     [
         ("compile", 40.0, None, Span(120.0, 80.0, 160.0)),
         ("compile", 130.0, None, Span(60.0, 45.0, 80.0)),
@@ -136,8 +136,8 @@ def test_one_start_before_is_taken_with_a_margin_and_two_for_their_range() -> No
     ],
     ids=["within a stage", "a stage over its time", "the bar knows better", "no bar", "all that took time is over"],
 )
-def test_ready(stage: str, spent: float, bar: typing.Optional[Span], expected: Span) -> None:
-    assert Forecast([LAST]).ready(stage, spent, bar) == expected
+def test_ready(stage: str, spent: float, shown: typing.Optional[Span], expected: Span) -> None:
+    assert Forecast([LAST]).ready(stage, spent, shown) == expected
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,8 @@ def test_journal_files_show_what_is_written(tmp_path: pathlib.Path) -> None:
     # as journald does: the size stays, the time does not
     os.utime(file, ns=(1, 1))
     second = files.mark()
-    assert None is not first != second is not None
+    assert None not in (first, second)
+    assert first != second
     file.rename(file.with_name("archived.journal"))
     assert files.mark() != second
 

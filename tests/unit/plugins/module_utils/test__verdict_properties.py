@@ -89,8 +89,8 @@ def test_a_line_that_ends_it_all_does_so_once_nothing_moves(row: object) -> None
     judge.feed(look(0.0, []))
     ending = f"(Worker_TP3 pid=6) ERROR 11-30 22:55:46 [x.py:1] {row.example}"  # type: ignore[attr-defined]
     for second in range(1, 20):
-        bar = f"Loading safetensors checkpoint shards:  1% Completed | {second}/99 [00:{second:02}<00:01,  1.00it/s]"
-        status = judge.feed(look(float(second), [*([ending] if second == 5 else []), bar]))
+        shards = f"Loading safetensors checkpoint shards:  1% Completed | {second}/99 [00:{second:02}<00:01,  1.00it/s]"
+        status = judge.feed(look(float(second), [*([ending] if second == 5 else []), shards]))
         assert status.verdict == "progressing"
     assert judge.feed(look(21.0, [])).verdict == "progressing"
     assert judge.feed(look(23.5, [])).verdict == "dead"
