@@ -92,13 +92,14 @@ ensure_controller() {
     # Debian and Ubuntu ship the venv module without what it needs to make an environment.
     "$python" -c 'import ensurepip' 2>/dev/null || need_packages "python$version-venv"
 
-    key=$({ cat tests/requirements-controller.txt && "$python" --version; } | sha256sum | cut -c1-12)
+    key=$({ cat tests/{requirements,constraints}-controller.txt && "$python" --version; } | sha256sum | cut -c1-12)
     environment=$cache/controller-$key
     if [ ! -f "$environment/.complete" ]; then
         rm -rf "$environment"
         slowly "controller environment $environment" "$python" -m venv "$environment"
         slowly "ansible-core and the test tools" \
-            "$environment/bin/pip" install --disable-pip-version-check --no-compile -r tests/requirements-controller.txt
+            "$environment/bin/pip" install --disable-pip-version-check --no-compile \
+            -r tests/requirements-controller.txt -c tests/constraints-controller.txt
         touch "$environment/.complete"
     fi
     link "$environment" build/controller
